@@ -1,0 +1,116 @@
+"""`House`: what a house is made of, as a document that can be read, written by hand and stored as JSON.
+
+Metres; X right, Y up, plan coordinates are (x, z). An object's `position` is the middle of its underside. Its model
+looks along +Z at heading 0 and is turned by `heading_rad` about +Y, counter-clockwise seen from above. A house holds no
+geometry: `envs.house.scene` builds that from the house and the furniture catalogue.
+"""
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+FORMAT = "eqa-house"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    type: str  # "kitchen", "living room", ...
+    polygon: list[tuple[float, float]]  # (x, z) corners on wall centre lines, counter-clockwise seen from above
+    floor: str  # name of a surface in the catalogue
+    wall: str  # name of a surface, or "#rrggbb" for paint
+    ceiling: str = "#f4f2ee"
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """A straight wall of the house's height. `rooms` are the rooms on the left and right of start -> end, -1 outside."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    thickness_m: float
+    rooms: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A hole in a wall. `offset_m` is the distance of its centre from the wall's start, along the wall."""
+
+    kind: str  # "door" (leaf stands open), "doorway" (no leaf), "window" (pane), "entrance" (closed door to outside)
+    wall: int
+    offset_m: float
+    width_m: float
+    bottom_m: float
+    top_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class HouseObject:
+    id: int  # instance id as rendered, 1-based and equal to its place in `House.objects` plus one
+    category: str  # a name of `catalog.CLASSES`
+    model: str  # key in the catalogue
+    position: tuple[float, float, float]
+    heading_rad: float
+    size_m: tuple[float, float, float]  # width, height, depth before turning
+    color: str | None  # a name of `catalog.PALETTE`: the colour that a person would name, None where none stands out
+    recolored: bool  # True: the model's main material is painted in `color`; False: its own colours
+    room: int
+    on: int | None = None  # id of the object that it stands on
+
+    def footprint(self) -> list[tuple[float, float]]:
+        """Corners (x, z) of the turned rectangle that the object's box covers on the floor."""
+        from math import cos, sin
+
+        half_w, half_d = self.size_m[0] / 2, self.size_m[2] / 2
+        c, s = cos(self.heading_rad), sin(self.heading_rad)
+        corners = ((-half_w, -half_d), (half_w, -half_d), (half_w, half_d), (-half_w, half_d))
+        return [(self.position[0] + c * x + s * z, self.position[2] - s * x + c * z) for x, z in corners]
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    id: str
+    generator: str  # what made it: generator name, version and seed, or an importer's source
+    height_m: float
+    rooms: list[Room]
+    walls: list[Wall]
+    openings: list[Opening]
+    objects: list[HouseObject] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        """Writes the house as JSON, aside first and then renamed, so that a killed run leaves no half file."""
+        document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(document, file, separators=(",", ":"))
+            os.replace(aside, path)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: Path) -> "House":
+        """Reads a house file; ValueError names the file and what is wrong with it."""
+        try:
+            document = json.loads(path.read_text())
+            found = (document.pop("format", None), document.pop("version", None))
+            if found != (FORMAT, FORMAT_VERSION):
+                raise ValueError(f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+            parts = {"rooms": Room, "walls": Wall, "openings": Opening, "objects": HouseObject}
+            for name, kind in parts.items():
+                document[name] = [kind(**_tuples(entry)) for entry in document[name]]
+            return cls(**document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path}: not a house file ({error}); python scripts/make_houses.py rebuilds it") from None
+
+
+def _tuples(entry: dict) -> dict:
+    """JSON lists back to the tuples that were written; a polygon stays a list of tuples."""
+    return {
+        key: [tuple(p) for p in value] if key == "polygon" else tuple(value) if isinstance(value, list) else value
+        for key, value in entry.items()
+    }

@@ -1,0 +1,60 @@
+"""The world state that the renderer and the navigation work on: every array with its meaning, unit and axes.
+
+Furniture is instanced. One `Meshes` holds every catalogue model once; a house adds its own walls, floors and ceilings as
+further meshes, and places meshes by `Instances`. So a house costs little memory, loads in milliseconds, and many
+views share it.
+
+Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms. Metres, X right, Y up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int32, UInt8
+
+
+@dataclass(frozen=True, slots=True)
+class Meshes:
+    """Triangle meshes end to end. Indices in `faces` are absolute rows of `vertices`. Winding has no meaning."""
+
+    vertices: Float32[np.ndarray, "V 3"]
+    normals: Float32[np.ndarray, "V 3"]  # unit length
+    uv: Float32[np.ndarray, "V 2"]  # texture repeats; image row grows as v falls
+    faces: Int32[np.ndarray, "F 3"]
+    face_slot: Int32[np.ndarray, " F"]  # material slot inside its mesh: material = instance_material + slot
+    vertex_range: Int32[np.ndarray, "G 2"]  # first and one past the last vertex of a mesh
+    face_range: Int32[np.ndarray, "G 2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """Flat or textured surfaces. Colour shown = (texel or white) * rgb * light."""
+
+    rgb: UInt8[np.ndarray, "M 3"]
+    texture: Int32[np.ndarray, " M"]  # row in the catalogue's textures, -1 for none
+    unlit: UInt8[np.ndarray, " M"]  # 1: drawn at full brightness (lamps, sky, window panes)
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """Placed meshes: objects, and each room's floor, ceiling and walls."""
+
+    mesh: Int32[np.ndarray, " I"]
+    rotation_scale: Float32[np.ndarray, "I 3 3"]  # world = rotation_scale @ model + translation
+    translation: Float32[np.ndarray, "I 3"]
+    material: Int32[np.ndarray, " I"]  # row of the mesh's slot 0 in `Materials`
+    class_id: Int32[np.ndarray, " I"]  # index into catalog.CLASSES
+    instance_id: Int32[np.ndarray, " I"]  # HouseObject.id, 0 for the building itself
+    room: Int32[np.ndarray, " I"]  # -1 for outside
+    sphere: Float32[np.ndarray, "I 4"]  # bounding sphere in the world: centre x, y, z and radius
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One house, ready to be drawn and walked in. `meshes` holds the house's own meshes only; `instances.mesh` counts
+    the catalogue's meshes first and the house's own after them."""
+
+    house_id: str
+    meshes: Meshes
+    materials: Materials
+    instances: Instances
