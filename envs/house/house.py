@@ -6,10 +6,11 @@ geometry: `envs.house.scene` builds that from the house and the furniture catalo
 """
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field
+from math import cos, sin
 from pathlib import Path
+
+from envs.files import written_aside
 
 FORMAT = "eqa-house"
 FORMAT_VERSION = 1
@@ -61,8 +62,6 @@ class HouseObject:
 
     def footprint(self) -> list[tuple[float, float]]:
         """Corners (x, z) of the turned rectangle that the object's box covers on the floor."""
-        from math import cos, sin
-
         half_w, half_d = self.size_m[0] / 2, self.size_m[2] / 2
         c, s = cos(self.heading_rad), sin(self.heading_rad)
         corners = ((-half_w, -half_d), (half_w, -half_d), (half_w, half_d), (-half_w, half_d))
@@ -82,15 +81,8 @@ class House:
     def save(self, path: Path) -> None:
         """Writes the house as JSON, aside first and then renamed, so that a killed run leaves no half file."""
         document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(document, file, separators=(",", ":"))
-            os.replace(aside, path)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
+        with written_aside(path) as aside:
+            aside.write_text(json.dumps(document, separators=(",", ":")))
 
     @classmethod
     def load(cls, path: Path) -> "House":

@@ -1,0 +1,45 @@
+"""Where generated data lives, and how files are written so that a killed run or a full disk never leaves half a file."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def data_root() -> Path:
+    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. ValueError if it cannot be written."""
+    named = os.environ.get("EQA_DATA")
+    root = Path(named).expanduser() if named else Path.home() / ".cache" / "eqa"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"data folder {root}: expected a folder that can be written, got {error.strerror}; "
+            "set EQA_DATA to another folder"
+        ) from None
+    return root
+
+
+def fingerprint(content: object) -> str:
+    """12 hexadecimal digits that change when `content` (anything JSON can hold) changes."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    os.close(handle)
+    aside = Path(name)
+    try:
+        yield aside
+        aside.chmod(0o644)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
