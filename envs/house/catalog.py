@@ -1,0 +1,329 @@
+"""The furniture catalogue: classes, colours, models as meshes with material slots, and floor, wall and sky surfaces.
+
+`load_catalog()` reads the pack in `envs/house/assets/`, which `scripts/make_assets.py` builds from the Sweet Home 3D
+libraries (authors and licences: `envs/house/assets/ATTRIBUTION.md`).
+
+A model stands on y = 0, centred on x = z = 0, its front looks along +Z, metres. It has `num_slots` material slots; the
+main ones (upholstery of a sofa, wood of a table) are what `Catalog.materials(model, color)` paints.
+
+Axes: V vertices, F faces, G meshes, M material slots, T textures, P texels.
+"""
+
+import functools
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32, Int64, UInt8, UInt32
+
+from envs.house.scene import Materials, Meshes
+
+ASSETS = Path(__file__).parent / "assets"
+FORMAT, FORMAT_VERSION = "eqa-catalog", 1
+
+# The colours that questions are about, painted as these sRGB values.
+PALETTE: dict[str, tuple[int, int, int]] = {
+    "black": (30, 30, 32),
+    "white": (242, 242, 240),
+    "gray": (128, 129, 132),
+    "brown": (112, 68, 36),
+    "red": (192, 28, 34),
+    "orange": (240, 122, 20),
+    "yellow": (244, 208, 44),
+    "green": (42, 138, 60),
+    "blue": (34, 84, 186),
+    "purple": (120, 52, 152),
+    "pink": (244, 142, 178),
+}
+
+BUILDING = ("outside", "wall", "floor", "ceiling", "door", "window")
+
+CONTEXT = (
+    "air conditioner", "armchair", "bedside table", "bench", "bicycle", "bidet", "book", "car", "chair", "clock",
+    "clothes rack", "crib", "curtain", "exercise bike", "filing cabinet", "flowers", "guitar", "kitchen cabinet",
+    "lamp", "laundry basket", "motorbike", "office chair", "phone", "picture frame", "plant", "printer", "range hood",
+    "stool", "teddy bear", "toaster", "toilet paper", "trash can", "treadmill", "water heater",
+)  # fmt: skip
+
+QUERYABLE: tuple[str, ...] = (
+    "rug", "piano", "dryer", "computer", "fireplace", "whiteboard", "bookshelf", "wardrobe cabinet", "pan", "toilet",
+    "plates", "ottoman", "fish tank", "dishwasher", "microwave", "water dispenser", "bed", "table", "mirror",
+    "tv stand", "stereo set", "chessboard", "playstation", "vacuum cleaner", "cup", "xbox", "heater", "bathtub",
+    "shoe rack", "range oven", "refrigerator", "coffee machine", "sink", "sofa", "kettle", "dresser", "knife rack",
+    "towel rack", "loudspeaker", "utensil holder", "desk", "vase", "shower", "washer", "fruit bowl", "television",
+    "dressing table", "cutting board", "ironing board", "food processor",
+)  # fmt: skip
+
+CLASSES: tuple[str, ...] = BUILDING + CONTEXT + QUERYABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    key: str
+    category: str  # a name of CLASSES
+    name: str
+    size_m: tuple[float, float, float]  # width (x), height (y), depth (z)
+    elevation_m: float  # of its underside above the floor, as it is usually hung; 0 for what stands
+    top_m: float | None  # height above its underside at which things may stand on it; None: nothing may
+    color: str | None  # the palette colour that a person would name as it was shipped; None where none stands out
+    recolorable: bool  # whether painting the main slots changes what a person would answer
+    mesh: int  # row in `Catalog.meshes`
+    num_slots: int
+    quality: str  # "good", or "weak": hard to recognise, to be used where variety matters more
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    name: str
+    kind: str  # "floor", "wall" or "sky"
+    size_m: tuple[float, float]  # width and height of one repeat of the texture
+    texture: int  # row in `Catalog.textures`
+
+
+@dataclass(frozen=True, slots=True)
+class Textures:
+    """Square mip pyramids, end to end in one array.
+
+    Texture t is `1 << size_log2[t]` texels wide and high. Its levels follow one another from `offset[t]`: level 0 is the
+    full size, each next level half as wide, the last is one texel. So with s = size_log2[t], level k starts at
+    `offset[t] + (4**(s + 1) - 4**(s + 1 - k)) // 3`, and row r, column c of it lie `r * (1 << (s - k)) + c` further.
+    Rows run downwards: v = 0 is below the last row, r = floor((1 - v) * rows), c = floor(u * columns), both modulo size.
+    A texel is r | g << 8 | b << 16 | 255 << 24.
+    """
+
+    texels: UInt32[np.ndarray, " P"]
+    offset: Int64[np.ndarray, " T"]
+    size_log2: Int32[np.ndarray, " T"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Materials of all models end to end; those of model m are rows first[m.mesh] up to first[m.mesh] + m.num_slots."""
+
+    shipped: Materials
+    is_main: np.ndarray
+    grey_texture: np.ndarray  # row of the luminance-only copy of the slot's texture, -1 for flat slots
+    first: np.ndarray
+
+
+class Catalog:
+    """All models and surfaces. Arrays are read-only and shared by everybody.
+
+    `meshes` has one mesh per model; `models` and `surfaces` map keys to entries; `textures` serves both.
+    """
+
+    def __init__(
+        self,
+        meshes: Meshes,
+        models: dict[str, Model],
+        surfaces: dict[str, Surface],
+        textures: Textures,
+        slots: _Slots,
+    ) -> None:
+        self.meshes = meshes
+        self.models = models
+        self.surfaces = surfaces
+        self.textures = textures
+        self._slots = slots
+        self._of_category: dict[str, list[Model]] = {name: [] for name in CLASSES}
+        for model in models.values():
+            self._of_category[model.category].append(model)
+
+    def models_of(self, category: str) -> list[Model]:
+        """Models of a class, good ones first, possibly none. ValueError for a name that is not in CLASSES."""
+        if category not in self._of_category:
+            raise ValueError(f"category: expected one of catalog.CLASSES, got {category!r}")
+        return list(self._of_category[category])
+
+    def materials(self, model_key: str, color: str | None = None) -> Materials:
+        """The model's slots as shipped, or with its main slots painted in a palette colour.
+
+        A flat main slot takes the colour; a textured one keeps its pattern as a luminance-only copy, tinted.
+        """
+        model = self.models.get(model_key)
+        if model is None:
+            raise ValueError(f"model_key: expected a key of Catalog.models, got {model_key!r}")
+        first = self._slots.first[model.mesh]
+        rows = slice(first, first + model.num_slots)
+        shipped = self._slots.shipped
+        rgb, texture, unlit = shipped.rgb[rows].copy(), shipped.texture[rows].copy(), shipped.unlit[rows].copy()
+        if color is not None:
+            if color not in PALETTE:
+                raise ValueError(f"color: expected None or one of {', '.join(PALETTE)}, got {color!r}")
+            main = self._slots.is_main[rows]
+            rgb[main] = PALETTE[color]
+            texture[main] = self._slots.grey_texture[rows][main]
+        return Materials(rgb, texture, unlit)
+
+    def surface_material(self, name_or_hex: str) -> Materials:
+        """One material: a surface of the catalogue by name, or paint such as "#f4f2ee"."""
+        surface = self.surfaces.get(name_or_hex)
+        if surface is not None:
+            rgb, texture = (255, 255, 255), surface.texture
+        else:
+            rgb, texture = _parse_hex(name_or_hex), -1
+        unlit = surface is not None and surface.kind == "sky"
+        return Materials(np.array([rgb], np.uint8), np.array([texture], np.int32), np.array([unlit], np.uint8))
+
+
+@functools.cache
+def load_catalog(folder: Path = ASSETS) -> Catalog:
+    """Reads the pack (below a second). ValueError when it is missing, damaged or of another version."""
+    try:
+        document = json.loads((folder / "catalog.json").read_text())
+        found = (document.get("format"), document.get("version"))
+        if found != (FORMAT, FORMAT_VERSION):
+            raise ValueError(f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+        with np.load(folder / "pack.npz", allow_pickle=False) as pack:
+            arrays = {name: pack[name] for name in pack.files}
+        return _assemble(document, arrays)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{folder}: not a whole furniture pack ({error}); python scripts/make_assets.py rebuilds it"
+        ) from None
+
+
+def _assemble(document: dict, arrays: dict[str, np.ndarray]) -> Catalog:
+    entries = document["models"]
+    sizes = np.array([entry["size_m"] for entry in entries], np.float32)
+    meshes = _unpack_meshes(arrays, sizes)
+    images, greys = _decode_images(arrays["images"], arrays["image_offset"])
+    slots = _unpack_slots(entries, num_images=len(images))
+    # Luminance-only copies are made only for the images that some main slot can be painted on.
+    painted = np.unique(slots.grey_texture[slots.grey_texture >= 0])
+    grey_row = np.full(len(images), -1, np.int32)
+    grey_row[painted] = len(images) + np.arange(len(painted), dtype=np.int32)
+    grey_texture = np.where(slots.grey_texture >= 0, grey_row[slots.grey_texture], -1).astype(np.int32)
+    textures = _build_pyramids(images + [greys(image) for image in painted])
+    models = {entry["key"]: _model(entry, row) for row, entry in enumerate(entries)}
+    surfaces = {
+        entry["name"]: Surface(entry["name"], entry["kind"], tuple(entry["size_m"]), entry["texture"])
+        for entry in document["surfaces"]
+    }
+    slots = _Slots(slots.shipped, slots.is_main, grey_texture, slots.first)
+    _check(meshes, models, surfaces, slots, num_images=len(images))
+    for array in _arrays_of(meshes, textures, slots.shipped):
+        array.setflags(write=False)
+    models = dict(sorted(models.items(), key=lambda item: (item[1].quality != "good", item[1].mesh)))
+    return Catalog(meshes, models, surfaces, textures, slots)
+
+
+def _model(entry: dict, row: int) -> Model:
+    fields = ("key", "category", "name", "elevation_m", "top_m", "color", "recolorable", "quality")
+    values = {name: entry[name] for name in fields}
+    return Model(**values, size_m=tuple(entry["size_m"]), mesh=row, num_slots=len(entry["slots"]))
+
+
+def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray) -> Meshes:
+    """Dequantises: positions are fractions of the model's box, normals 1/127, texture coordinates 1/1024."""
+    vertex_range, face_range = arrays["vertex_range"].astype(np.int32), arrays["face_range"].astype(np.int32)
+    if len(vertex_range) != len(sizes) or len(face_range) != len(sizes):
+        raise ValueError(f"expected meshes for {len(sizes)} models, got {len(vertex_range)}")
+    model_of_vertex = np.repeat(np.arange(len(sizes)), vertex_range[:, 1] - vertex_range[:, 0])
+    size = sizes[model_of_vertex]
+    vertices = arrays["vertices"].astype(np.float32) * (size / np.float32(65535))
+    vertices[:, 0] -= size[:, 0] / 2
+    vertices[:, 2] -= size[:, 2] / 2
+    normals = arrays["normals"].astype(np.float32)
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals = np.where(length > 0, normals / np.maximum(length, 1), np.array([0, 1, 0], np.float32))
+    first_vertex = np.repeat(vertex_range[:, 0], face_range[:, 1] - face_range[:, 0])
+    return Meshes(
+        vertices=vertices,
+        normals=normals.astype(np.float32),
+        uv=arrays["uv"].astype(np.float32) / np.float32(1024),
+        faces=arrays["faces"].astype(np.int32) + first_vertex[:, None],
+        face_slot=arrays["face_slot"].astype(np.int32),
+        vertex_range=vertex_range,
+        face_range=face_range,
+    )
+
+
+def _unpack_slots(entries: list[dict], *, num_images: int) -> _Slots:
+    """`grey_texture` holds the image to make a luminance-only copy of; the caller turns it into a texture row."""
+    rows = [slot for entry in entries for slot in entry["slots"]]
+    texture = np.array([slot["texture"] for slot in rows], np.int32)
+    is_main = np.array([slot["main"] for slot in rows], bool)
+    counts = np.array([len(entry["slots"]) for entry in entries], np.int32)
+    shipped = Materials(
+        rgb=np.array([slot["rgb"] for slot in rows], np.uint8),
+        texture=texture,
+        unlit=np.array([slot["unlit"] for slot in rows], np.uint8),
+    )
+    return _Slots(shipped, is_main, np.where(is_main, texture, -1), np.cumsum(counts) - counts)
+
+
+def _decode_images(data: UInt8[np.ndarray, " bytes"], offset: np.ndarray):
+    """RGB images, and a function that gives the luminance-only copy of one.
+
+    The copy's brightness varies around 0.86 of full and its contrast is softened, so that paint keeps its name on dark,
+    light and strongly patterned textures alike.
+    """
+    from PIL import Image
+
+    images = []
+    for start, stop in zip(offset[:-1], offset[1:], strict=True):
+        with Image.open(io.BytesIO(data[start:stop].tobytes())) as image:
+            images.append(np.asarray(image.convert("RGB")))
+
+    def grey(row: int) -> np.ndarray:
+        luminance = images[row].astype(np.float64) @ np.array([0.299, 0.587, 0.114]) + 1.0
+        relative = np.sqrt(luminance / luminance.mean())
+        level = np.clip(255 * 0.86 * relative / relative.mean(), 90, 255).astype(np.uint8)
+        return np.repeat(level[:, :, None], 3, axis=2)
+
+    return images, grey
+
+
+def _build_pyramids(images: list[np.ndarray]) -> Textures:
+    texels, offsets, sizes, position = [], [], [], 0
+    for image in images:
+        side = image.shape[0]
+        if image.shape != (side, side, 3) or side & (side - 1):
+            raise ValueError(f"expected square textures with a power of two as side, got {image.shape}")
+        offsets.append(position)
+        sizes.append(side.bit_length() - 1)
+        level = image.astype(np.uint32)
+        while True:
+            texels.append((level[..., 0] | level[..., 1] << 8 | level[..., 2] << 16 | np.uint32(255 << 24)).ravel())
+            position += texels[-1].size
+            if level.shape[0] == 1:
+                break
+            level = (level[::2, ::2] + level[1::2, ::2] + level[::2, 1::2] + level[1::2, 1::2] + 2) // 4
+    return Textures(np.concatenate(texels), np.array(offsets, np.int64), np.array(sizes, np.int32))
+
+
+def _check(meshes: Meshes, models: dict[str, Model], surfaces: dict, slots: _Slots, *, num_images: int) -> None:
+    """ValueError unless every index of the pack points into the array that it indexes."""
+    vertex_count = np.repeat(meshes.vertex_range[:, 1], meshes.face_range[:, 1] - meshes.face_range[:, 0])
+    num_slots = np.array([model.num_slots for model in models.values()])
+    slot_count = np.repeat(num_slots, meshes.face_range[:, 1] - meshes.face_range[:, 0])
+    texture = slots.shipped.texture
+    sound = {
+        "ranges": meshes.vertex_range[-1, 1] == len(meshes.vertices) and meshes.face_range[-1, 1] == len(meshes.faces),
+        "faces": bool((meshes.faces < vertex_count[:, None]).all()),
+        "face_slot": bool((meshes.face_slot < slot_count).all()),
+        "texture": bool(((texture >= -1) & (texture < num_images)).all()),
+        "surface texture": all(0 <= surface.texture < num_images for surface in surfaces.values()),
+        "category": all(model.category in CLASSES for model in models.values()),
+        "color": all(model.color is None or model.color in PALETTE for model in models.values()),
+    }
+    wrong = [name for name, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise ValueError(f"index out of range in {', '.join(wrong)}")
+
+
+def _arrays_of(*records: Meshes | Textures | Materials):
+    return [getattr(record, name) for record in records for name in record.__dataclass_fields__]
+
+
+def _parse_hex(text: str) -> tuple[int, int, int]:
+    try:
+        if len(text) != 7 or text[0] != "#":
+            raise ValueError
+        return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+    except ValueError:
+        raise ValueError(f"surface: expected a name in Catalog.surfaces or '#rrggbb', got {text!r}") from None
