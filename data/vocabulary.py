@@ -1,0 +1,103 @@
+"""`Vocabulary`: words to ids and answers to ids, learned from the training questions alone.
+
+Every question ends with `</s>`, so that an encoder sees where it stops; batches are right-padded with `<pad>`, which is
+0. Answers of several words are one entry. What val and test hold beyond this is dropped when a question set is made,
+and counted there (`data.questions`): a model can never have learned it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int64
+
+from envs.episode import Episode
+
+PAD, UNKNOWN, START, END = range(4)
+SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+
+
+def tokenize(question: str) -> list[str]:
+    """Lower-case words; punctuation separates, "what's" stays one word."""
+    return re.findall(r"[a-z0-9]+(?:['-][a-z0-9]+)*", question.lower())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`words` starts with `SPECIALS`, the rest is sorted; `answers` is sorted. Ids are places in these."""
+
+    words: tuple[str, ...]
+    answers: tuple[str, ...]
+    _word_ids: dict[str, int] = field(init=False, repr=False, compare=False)
+    _answer_ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.words[: len(SPECIALS)] != SPECIALS:
+            raise ValueError(f"vocabulary: words must start with {SPECIALS}, got {self.words[: len(SPECIALS)]}")
+        for name, entries in (("words", self.words), ("answers", self.answers)):
+            if len(set(entries)) != len(entries) or not all(isinstance(entry, str) for entry in entries):
+                raise ValueError(f"vocabulary: {name} must be different strings, got {entries}")
+        object.__setattr__(self, "_word_ids", {word: i for i, word in enumerate(self.words)})
+        object.__setattr__(self, "_answer_ids", {answer: i for i, answer in enumerate(self.answers)})
+
+    @classmethod
+    def of(cls, train: Iterable[Episode]) -> "Vocabulary":
+        """The vocabulary of a training split; ValueError if it has no question."""
+        words, answers = set(), set()
+        for episode in train:
+            words.update(tokenize(episode.question))
+            answers.add(episode.answer)
+        if not answers:
+            raise ValueError("vocabulary: the training split has no question; python scripts/make_questions.py makes some")
+        return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)))
+
+    def encode(self, question: str, *, strict: bool = True) -> list[int]:
+        """Word ids with `</s>` behind. An unknown word is a ValueError naming it, or `<unk>` when not `strict`."""
+        tokens = tokenize(question)
+        if not tokens:
+            raise ValueError(f"question {question!r}: expected words, got none")
+        if strict and (unknown := [word for word in tokens if word not in self._word_ids]):
+            raise ValueError(
+                f"question {question!r}: unknown words {unknown}; the agent was trained on {len(self.words)} words, "
+                f"ask with those or train on questions that have them"
+            )
+        return [*(self._word_ids.get(word, UNKNOWN) for word in tokens), END]
+
+    def encode_batch(self, questions: Sequence[str], *, strict: bool = True) -> Int64[np.ndarray, "B L"]:
+        """`encode` for B questions, right-padded with 0 to the longest one's L."""
+        encoded = [self.encode(question, strict=strict) for question in questions]
+        padded = np.full((len(encoded), max(map(len, encoded), default=0)), PAD, np.int64)
+        for row, ids in zip(padded, encoded):
+            row[: len(ids)] = ids
+        return padded
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The question's words up to `</s>`, without specials."""
+        words = []
+        for i in ids:
+            if i == END:
+                break
+            if i >= len(SPECIALS):
+                words.append(self.words[i])
+        return " ".join(words)
+
+    def answer_id(self, answer: str) -> int:
+        """Place of an answer; ValueError naming it if train never gave it."""
+        if answer not in self._answer_ids:
+            raise ValueError(f"answer {answer!r}: unknown; expected one of the {len(self.answers)} answers seen in training")
+        return self._answer_ids[answer]
+
+    def knows(self, episode: Episode) -> bool:
+        """Whether the question's every word and the answer are in the vocabulary."""
+        return episode.answer in self._answer_ids and all(w in self._word_ids for w in tokenize(episode.question))
+
+    def to_dict(self) -> dict[str, list[str]]:
+        return {"words": list(self.words), "answers": list(self.answers)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, list[str]]) -> "Vocabulary":
+        """Rebuilds a vocabulary from `to_dict`; ValueError on other keys."""
+        if set(fields) != {"words", "answers"}:
+            raise ValueError(f"vocabulary: expected the keys words and answers, got {sorted(fields)}")
+        return cls(tuple(fields["words"]), tuple(fields["answers"]))
