@@ -1,0 +1,129 @@
+"""What the navigator and the answerer learn from: batches of demonstrations as tensors.
+
+Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a resumed
+run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
+"""
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset
+
+from data.curriculum import first_counted_action, length_batches
+from data.demonstrations import Demonstrations
+from data.vocabulary import Vocabulary
+
+PADDED_ACTION = -1
+
+
+def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
+    """The last `num_frames` rows; a shorter history is filled up at its front with its first row.
+
+    Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
+    with views of the target, which leaks the answer.
+    """
+    missing = num_frames - len(history)
+    return history[-num_frames:] if missing <= 0 else np.concatenate([np.repeat(history[:1], missing, 0), history])
+
+
+class Walks(Dataset):
+    """Whole demonstrations, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, questions (B, L)
+    padded with 0, loss_from (B,) the first action that counts."""
+
+    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary) -> None:
+        self.demos = demos
+        self.questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
+        self.loss_from = torch.zeros(len(demos), dtype=torch.int64)
+
+    def __len__(self) -> int:
+        return len(self.demos)
+
+    def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
+        rows = [self.demos.rows(i) for i in chosen]
+        features = [torch.from_numpy(np.array(self.demos.features[r])) for r in rows]
+        actions = [torch.from_numpy(self.demos.actions[r].astype(np.int64)) for r in rows]
+        return {
+            "features": pad_sequence(features, batch_first=True),
+            "actions": pad_sequence(actions, batch_first=True, padding_value=PADDED_ACTION),
+            "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
+            "loss_from": self.loss_from[chosen],
+        }
+
+
+class LastFrames(Dataset):
+    """The end of each demonstration: features (B, N, F) float16, questions (B, L), answers (B,) in the vocabulary."""
+
+    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int) -> None:
+        frames = [last_frames(demos.features[demos.rows(i)], num_frames) for i in range(len(demos))]
+        self.features = torch.from_numpy(np.stack(frames))
+        questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
+        self.questions = pad_sequence(questions, batch_first=True)
+        self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in demos.episodes])
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name)[chosen] for name in ("features", "questions", "answers")}
+
+
+def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return batch
+
+
+class NavigatorData(pl.LightningDataModule):
+    """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts)."""
+
+    def __init__(
+        self,
+        train: Demonstrations,
+        val: Demonstrations,
+        vocabulary: Vocabulary,
+        *,
+        batch_size: int,
+        seed: int,
+        curriculum_start: int,
+        curriculum_step: int | None,
+    ) -> None:
+        super().__init__()
+        self.train, self.val = Walks(train, vocabulary), Walks(val, vocabulary)
+        self.batch_size, self.seed = batch_size, seed
+        self.curriculum_start, self.curriculum_step = curriculum_start, curriculum_step
+
+    def train_dataloader(self) -> DataLoader:
+        epoch, lengths = self.trainer.current_epoch, self.train.demos.lengths
+        counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
+        self.train.loss_from = torch.from_numpy(counted)
+        batches = length_batches(lengths, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
+        return DataLoader(self.train, batch_sampler=batches, collate_fn=_as_collated)
+
+    def val_dataloader(self) -> DataLoader:
+        order = np.argsort(self.val.demos.lengths, kind="stable")
+        batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+        return DataLoader(self.val, batch_sampler=batches, collate_fn=_as_collated)
+
+
+class AnswererData(pl.LightningDataModule):
+    """The last frames of shortest walks, with question and answer."""
+
+    def __init__(
+        self,
+        train: Demonstrations,
+        val: Demonstrations,
+        vocabulary: Vocabulary,
+        *,
+        batch_size: int,
+        seed: int,
+        num_frames: int,
+    ) -> None:
+        super().__init__()
+        self.train, self.val = (LastFrames(demos, vocabulary, num_frames) for demos in (train, val))
+        self.batch_size, self.seed = batch_size, seed
+
+    def train_dataloader(self) -> DataLoader:
+        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train)).tolist()
+        return DataLoader(self.train, batch_size=self.batch_size, sampler=order, collate_fn=_as_collated)
+
+    def val_dataloader(self) -> DataLoader:
+        return DataLoader(self.val, batch_size=self.batch_size, collate_fn=_as_collated)

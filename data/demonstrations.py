@@ -1,0 +1,173 @@
+"""Demonstrations: shortest walks to each question's target and the encoder's features of every frame on the way.
+
+One HDF5 file a split. S counts frames over all episodes, E episodes, F features; episode i owns the rows
+`offsets[i]:offsets[i + 1]`, and its frame t is what is seen just before its action t (the last action is STOP).
+
+    features    (S, F) float16   the frozen encoder's output
+    actions     (S,)   int8      envs.actions.Action
+    poses       (S, 3) float64   x, z, heading_rad where the frame was seen
+    distance_m  (S,)   float32   geodesic distance to the goal region
+    offsets     (E+1,) int64
+    episodes    (E,)   string    envs.episode.Episode as JSON
+
+Attributes: format, version, configuration (JSON: all that the contents depend on). Features are stored contiguously, so
+that a reader maps them into memory instead of loading them.
+
+Building goes house by house through small part files, so that a killed build continues with the next house.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from envs.episode import Episode
+from envs.files import written_aside
+
+FORMAT = "eqa-demonstrations"
+FORMAT_VERSION = 1
+REBUILD = "python scripts/make_demos.py rebuilds it"
+
+Encode = Callable[[UInt8[np.ndarray, "B H W 3"]], Float[np.ndarray, "B F"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstrations:
+    """A demonstration file, read. `features` is mapped from disk; the rest is in memory."""
+
+    path: Path
+    episodes: list[Episode]
+    offsets: Int[np.ndarray, " E1"]
+    features: np.ndarray
+    actions: Int[np.ndarray, " S"]
+    poses: Float[np.ndarray, "S 3"]
+    distance_m: Float[np.ndarray, " S"]
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " E"]:
+        """Number of actions of each episode, STOP included."""
+        return np.diff(self.offsets)
+
+    def rows(self, episode: int) -> slice:
+        return slice(int(self.offsets[episode]), int(self.offsets[episode + 1]))
+
+    @classmethod
+    def open(cls, path: Path, *, configuration: Mapping | None = None) -> "Demonstrations":
+        """Opens a file; ValueError if it is damaged, of another version, or was made with another configuration."""
+        try:
+            with h5py.File(path, "r") as file:
+                found = (file.attrs.get("format"), file.attrs.get("version"))
+                if found != (FORMAT, FORMAT_VERSION):
+                    raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+                made_with = json.loads(file.attrs["configuration"])
+                if configuration is not None and made_with != dict(configuration):
+                    raise ValueError(f"it was made with another configuration: {_difference(made_with, configuration)}")
+                features = file["features"]
+                mapped = np.memmap(
+                    path, mode="r", dtype=features.dtype, shape=features.shape, offset=features.id.get_offset()
+                )
+                return cls(
+                    path=path,
+                    episodes=[Episode.from_dict(json.loads(text)) for text in file["episodes"].asstr()[:]],
+                    offsets=file["offsets"][:],
+                    features=mapped,
+                    actions=file["actions"][:],
+                    poses=file["poses"][:],
+                    distance_m=file["distance_m"][:],
+                )
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"{path}: not a usable demonstration file ({error}); {REBUILD}") from None
+
+
+def _difference(got: Mapping, expected: Mapping) -> str:
+    keys = sorted(k for k in {*got, *expected} if got.get(k) != expected.get(k))
+    return ", ".join(f"{k}: expected {expected.get(k)!r}, got {got.get(k)!r}" for k in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What one house contributes: arrays as in the file, with `lengths` in place of offsets."""
+
+    episodes: Sequence[Episode]
+    lengths: Int[np.ndarray, " E"]
+    features: Float[np.ndarray, "S F"]
+    actions: Int[np.ndarray, " S"]
+    poses: Float[np.ndarray, "S 3"]
+    distance_m: Float[np.ndarray, " S"]
+
+    def save(self, path: Path, configuration: Mapping) -> None:
+        write(path, [self], num_frames=len(self.actions), num_features=self.features.shape[1], config=configuration)
+
+
+def read_part(path: Path, configuration: Mapping) -> Recording:
+    part = Demonstrations.open(path, configuration=configuration)
+    return Recording(part.episodes, part.lengths, part.features, part.actions, part.poses, part.distance_m)
+
+
+def write(path: Path, parts: Sequence[Recording], *, num_frames: int, num_features: int, config: Mapping) -> None:
+    """Writes parts one after the other into one file, aside first; `parts` may be lazy."""
+    columns = {"features": ("f2", (num_features,)), "actions": ("i1", ()), "poses": ("f8", (3,)), "distance_m": ("f4", ())}
+    with written_aside(path) as aside, h5py.File(aside, "w") as file:
+        file.attrs.update(format=FORMAT, version=FORMAT_VERSION, configuration=json.dumps(dict(config), sort_keys=True))
+        sets = {name: file.create_dataset(name, (num_frames, *tail), kind) for name, (kind, tail) in columns.items()}
+        episodes, lengths, row = [], [np.zeros(1, np.int64)], 0
+        for part in parts:
+            rows = slice(row, row + len(part.actions))
+            for name, dataset in sets.items():
+                dataset[rows] = getattr(part, name)
+            episodes += [json.dumps(e.to_dict()) for e in part.episodes]
+            lengths.append(part.lengths)
+            row = rows.stop
+        if row != num_frames:
+            raise ValueError(f"{path}: expected {num_frames} frames, got {row}")
+        file["offsets"] = np.cumsum(np.concatenate(lengths))
+        file.create_dataset("episodes", data=episodes, dtype=h5py.string_dtype())
+
+
+def build(
+    path: Path,
+    episodes: Sequence[Episode],
+    record: Callable[[str, list[Episode]], Recording],
+    *,
+    configuration: Mapping,
+) -> Iterator[tuple[int, int]]:
+    """Records every house's episodes and joins them to `path`; yields (houses done, houses in all) as it goes.
+
+    `record(scene_id, episodes)` walks, renders and encodes one house. Each house is kept in a part file until the whole
+    is written, so that a killed build continues where it was.
+    """
+    if not episodes:
+        raise ValueError(f"{path.stem}: no question to demonstrate; python scripts/make_questions.py makes more")
+    by_house: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        by_house.setdefault(episode.scene_id, []).append(episode)
+    folder = path.with_suffix(".parts")
+    files = []
+    for done, (scene_id, of_house) in enumerate(by_house.items()):
+        yield done, len(by_house)
+        part = folder / f"{scene_id}.h5"
+        if not _is_usable(part, configuration):
+            record(scene_id, of_house).save(part, configuration)
+        files.append(part)
+    recordings = [read_part(part, configuration) for part in files]
+    num_frames = sum(len(r.actions) for r in recordings)
+    write(path, recordings, num_frames=num_frames, num_features=recordings[0].features.shape[1], config=configuration)
+    for part in files:
+        part.unlink()
+    folder.rmdir()
+    yield len(by_house), len(by_house)
+
+
+def _is_usable(part: Path, configuration: Mapping) -> bool:
+    try:
+        Demonstrations.open(part, configuration=configuration)
+    except ValueError:
+        return False
+    return True
