@@ -45,6 +45,8 @@ class Opening:
     width_m: float
     bottom_m: float
     top_m: float
+    hinge_at_end: bool = False  # a door's hinge is at the edge nearer to the wall's end, else nearer to its start
+    into_right: bool = False  # a door's leaf stands in the room on the wall's right, else in that on its left
 
 
 @dataclass(frozen=True, slots=True)

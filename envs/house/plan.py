@@ -1,0 +1,320 @@
+"""`draw_plan`: rooms, walls and openings of a single-storey house, as people draw them.
+
+Rooms lie along a corridor, straight or bent, or around a lobby; a large room may close an end. Rooms differ in depth,
+and a bathroom may be cut out of a bedroom, so that outlines and rooms are not mere rectangles. Sizes and materials come
+from `rooms.yaml`. Everything is laid out on a grid of 0.1 m in whole numbers, so a plan is exact on every machine.
+
+Plan directions: x to the right, z downwards (seen from above).
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from envs.house.dice import Dice
+from envs.house.house import Opening, Room, Wall
+from envs.house.openings import add_doors, add_windows
+
+WALL_THICKNESS_M = 0.14
+HEIGHT_M = 2.7
+AREA_M2 = (120.0, 300.0)
+_ORIGIN = 300  # cell of the canvas where x = 0 or z = 0
+_EMPTY = -1
+_WHOLE = ("bathroom", "garage", "kitchen")  # rooms that stay rectangles
+
+Frame = Callable[[int, int, int, int], tuple[int, int, int, int]]  # (u0, u1, v0, v1) along and away from a corridor
+
+
+@functools.cache
+def room_rules() -> dict:
+    """`rooms.yaml` as it stands."""
+    return yaml.safe_load((Path(__file__).parent / "rooms.yaml").read_text())
+
+
+def draw_plan(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]]:
+    """Draws until a plan works: all rooms whole and reachable, the total area within AREA_M2."""
+    for _ in range(500):
+        plan = _attempt(dice)
+        if plan is not None:
+            return plan
+    raise AssertionError("no floor plan worked out in 500 attempts")
+
+
+@dataclass(slots=True)
+class _Slot:
+    type: str
+    width: int
+    depth: int
+
+
+class _Canvas:
+    """Room labels on a grid of decimetres; a rectangle is painted only where nothing is yet."""
+
+    def __init__(self) -> None:
+        self.labels = np.full((2 * _ORIGIN, 2 * _ORIGIN), _EMPTY, np.int16)
+        self.types: list[str] = []
+
+    def paint(self, kind: str, rectangle: tuple[int, int, int, int], label: int | None = None) -> int:
+        x0, x1, z0, z1 = (value + _ORIGIN for value in rectangle)
+        if label is None:
+            label = len(self.types)
+            self.types.append(kind)
+        window = self.labels[z0:z1, x0:x1]
+        window[window == _EMPTY] = label
+        return label
+
+
+def _attempt(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]] | None:
+    program = _program(dice)
+    canvas = _Canvas()
+    shape = dice.weighted({"straight": 3.0, "bent": 3.0, "lobby": 2.0})
+    if shape == "bent":
+        _lay_out_bent(dice, canvas, program)
+    else:
+        _lay_out_straight(dice, canvas, program, around_lobby=shape == "lobby")
+    labels = _crop(canvas.labels)
+    if dice.chance(0.5):
+        labels = labels[::-1]
+    if dice.chance(0.5):
+        labels = labels[:, ::-1]
+    if dice.chance(0.5):
+        labels = labels.T
+    area_m2 = float((labels >= 0).sum()) / 100
+    polygons = [_outline(labels, label) for label in range(len(canvas.types))]
+    if None in polygons or not AREA_M2[0] <= area_m2 <= AREA_M2[1] or _touches_at_a_corner(labels):
+        return None
+    walls = _walls(labels)
+    openings = add_doors(dice, canvas.types, walls)
+    if openings is None:
+        return None
+    openings += add_windows(dice, canvas.types, walls, openings, room_rules()["types"])
+    rooms = [_room(dice, kind, polygon) for kind, polygon in zip(canvas.types, polygons, strict=True)]
+    return rooms, walls, openings
+
+
+def _program(dice: Dice) -> list[str]:
+    """Room types of a house, without the corridor."""
+    rules = room_rules()
+    while True:
+        types = [kind for kind, rule in rules["types"].items() for chance in rule["chance"] if dice.chance(chance)]
+        if rules["min_rooms"] <= len(types) <= rules["max_rooms"]:
+            return types
+
+
+def _in_order(dice: Dice, program: list[str]) -> list[str]:
+    """From the public end of the corridor to the private one."""
+    public = dice.shuffled([kind for kind in program if kind in ("dining room", "kitchen")])
+    middle = dice.shuffled([kind for kind in program if kind in ("lobby", "office", "gym")])
+    private = [kind for kind in program if kind in ("bedroom", "bathroom", "garage")]
+    if dice.chance(0.3):
+        private += middle[1:]
+        middle = middle[:1]
+    return public + middle + dice.shuffled(private)
+
+
+def _slots(dice: Dice, types: list[str], scale: float) -> list[_Slot]:
+    """Widths along the corridor and depths away from it for a row of rooms."""
+    row_depth = dice.integer(38, 50)
+    slots = []
+    for kind in types:
+        rule = room_rules()["types"][kind]
+        area = dice.uniform(*rule["area"]) * 100 * scale
+        least = round(rule["min_width"] * 10)
+        depth = row_depth if kind != "garage" else max(row_depth, 58)
+        width = max(least, round(area / depth))
+        if dice.chance(0.6) and kind != "garage":
+            depth = min(max(round(area / width), row_depth - 9, least), row_depth + 12)
+        slots.append(_Slot(kind, width, depth))
+    return slots
+
+
+def _length(slots: list[_Slot]) -> int:
+    return sum(slot.width for slot in slots)
+
+
+def _stretch(slots: list[_Slot], length: int) -> None:
+    """Widens a row of rooms by up to a third towards the length that it should have."""
+    missing = min(length - _length(slots), _length(slots) // 3)
+    for place, slot in enumerate(slots):
+        share = missing // (len(slots) - place)
+        slot.width += share
+        missing -= share
+
+
+def _paint_row(dice: Dice, canvas: _Canvas, frame: Frame, slots: list[_Slot], start: int) -> None:
+    """Paints a row. What lies behind a bathroom may go to the neighbour, which becomes L-shaped."""
+    labels: list[int] = []
+    ends = []
+    u = start
+    for slot in slots:
+        ends.append((u, u + slot.width))
+        u += slot.width
+    shallow = {place for place, slot in enumerate(slots) if slot.type == "bathroom" and dice.chance(0.65)}
+    for place, slot in enumerate(slots):
+        depth = min(slot.depth, max(24, 900 // slot.width)) if place in shallow else slot.depth
+        labels.append(canvas.paint(slot.type, frame(*ends[place], 0, depth)))
+        slot.depth = depth
+    for place in sorted(shallow):
+        slot = slots[place]
+        for near in (place - 1, place + 1):
+            if 0 <= near < len(slots) and slots[near].type not in _WHOLE and slots[near].depth >= slot.depth + 16:
+                canvas.paint(slots[near].type, frame(*ends[place], slot.depth, slots[near].depth), labels[near])
+                break
+
+
+def _deal(dice: Dice, slots_of: Callable[[list[str]], list[_Slot]], types: list[str]) -> tuple[list, list]:
+    """Two rows of about the same length, in the given order."""
+    rows: tuple[list[_Slot], list[_Slot]] = ([], [])
+    together = dice.chance(0.5)
+    for place, slot in enumerate(slots_of(types)):
+        shorter = 0 if _length(rows[0]) <= _length(rows[1]) else 1
+        rows[0 if place == 1 and together else shorter].append(slot)
+    return rows
+
+
+def _lay_out_straight(dice: Dice, canvas: _Canvas, program: list[str], *, around_lobby: bool) -> None:
+    """A straight corridor, or a long lobby, with a row of rooms on both sides and perhaps a room at each end."""
+    scale = dice.uniform(0.9, 1.3)
+    across = dice.integer(26, 34) if around_lobby else dice.integer(13, 17)
+    program = [kind for kind in program if kind not in ("living room", "lobby") or (kind == "lobby" and not around_lobby)]
+    order = _in_order(dice, program)
+    last = order.pop() if len(order) > 5 and order[-1] != "bathroom" and dice.chance(0.8) else None
+    living_in_row = dice.chance(0.25)
+    if living_in_row:
+        order.insert(0, "living room")
+    north, south = _deal(dice, lambda types: _slots(dice, types, scale), order)
+    length = max(_length(north), _length(south))
+    for row in (north, south):
+        _stretch(row, length)
+    canvas.paint("lobby" if around_lobby else "hallway", (0, length, 0, across))
+    _paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, -v1, -v0), north, 0)
+    _paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1), south, 0)
+    if not living_in_row:
+        width, before, after = _cap(dice, "living room", across, scale, (north[0].depth, south[0].depth))
+        canvas.paint("living room", (-width, 0, -before, across + after))
+    if last is not None:
+        width, before, after = _cap(dice, last, across, scale, (north[-1].depth, south[-1].depth))
+        canvas.paint(last, (length, length + width, -before, across + after))
+
+
+def _cap(dice: Dice, kind: str, across: int, scale: float, limit: tuple[int, int]) -> tuple[int, int, int]:
+    """A room that closes a corridor's end: its length along the corridor, and how far it reaches to either side."""
+    rule = room_rules()["types"][kind]
+    area = dice.uniform(*rule["area"]) * 100 * scale
+    least = round(rule["min_width"] * 10)
+    side = area**0.5
+    wanted = max(least, round(side * dice.uniform(0.85, 1.25))) - across
+    before = min(max(dice.integer(0, max(0, wanted)), 0), limit[0])
+    after = min(max(wanted - before, 0), limit[1])
+    return max(least, round(area / (before + across + after))), before, after
+
+
+def _lay_out_bent(dice: Dice, canvas: _Canvas, program: list[str]) -> None:
+    """A corridor with a right angle: rows outside and inside of both arms, the living room at the first end."""
+    scale = dice.uniform(0.9, 1.25)
+    across, down = dice.integer(13, 17), dice.integer(13, 17)
+    order = _in_order(dice, [kind for kind in program if kind != "living room"])
+    half = (len(order) + 1) // 2
+    north, south = _deal(dice, lambda types: _slots(dice, types, scale), order[:half])
+    outer, inner = _deal(dice, lambda types: _slots(dice, types, scale), order[half:])
+    length = max(_length(north), _length(south) + down)
+    _stretch(north, length)
+    _stretch(south, length - down)
+    inner_start = across + (max(slot.depth for slot in south[-1:]) if south else 0)
+    arm = max(_length(outer), inner_start + _length(inner))
+    _stretch(outer, arm)
+    _stretch(inner, arm - inner_start)
+    hall = canvas.paint("hallway", (0, length, 0, across))
+    canvas.paint("hallway", (length - down, length, across, arm), hall)
+    _paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, -v1, -v0), north, 0)
+    south_start = length - down - _length(south)
+    _paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1), south, south_start)
+    _paint_row(dice, canvas, lambda u0, u1, v0, v1: (length + v0, length + v1, u0, u1), outer, 0)
+    _paint_row(
+        dice, canvas, lambda u0, u1, v0, v1: (length - down - v1, length - down - v0, u0, u1), inner, inner_start
+    )
+    before = north[0].depth if north else 30
+    width, before, after = _cap(dice, "living room", across, scale, (before, 30))
+    canvas.paint("living room", (-width, 0, -before, across + after))
+
+
+def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]]) -> Room:
+    rules = room_rules()
+    rule = rules["types"][kind]
+    floor = dice.weighted(rules["floors"][rule["floor"]])
+    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]))
+
+
+def _crop(labels: np.ndarray) -> np.ndarray:
+    """The painted part with a border of one empty cell."""
+    rows, columns = np.flatnonzero((labels >= 0).any(1)), np.flatnonzero((labels >= 0).any(0))
+    return labels[rows[0] - 1 : rows[-1] + 2, columns[0] - 1 : columns[-1] + 2]
+
+
+def _touches_at_a_corner(labels: np.ndarray) -> bool:
+    """Whether a room, or the outside, meets itself across a corner only."""
+    a, b, c, d = labels[:-1, :-1], labels[:-1, 1:], labels[1:, :-1], labels[1:, 1:]
+    return bool((((a == d) & (a != b) & (a != c)) | ((b == c) & (b != a) & (b != d))).any())
+
+
+def _outline(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
+    """Corners of a room, counter-clockwise seen from above; None where it is not one piece without holes."""
+    inside = np.pad(labels == label, 1)
+    follow: dict[tuple[int, int], tuple[int, int]] = {}
+    rows, columns = inside.shape
+    # With the room on the left hand: along its lower side to the right, its right side upwards, and so on.
+    sides = (
+        (inside[:-1] & ~inside[1:], lambda r, c: ((c, r + 1), (c + 1, r + 1))),
+        (inside[1:] & ~inside[:-1], lambda r, c: ((c + 1, r + 1), (c, r + 1))),
+        (inside[:, :-1] & ~inside[:, 1:], lambda r, c: ((c + 1, r + 1), (c + 1, r))),
+        (inside[:, 1:] & ~inside[:, :-1], lambda r, c: ((c + 1, r), (c + 1, r + 1))),
+    )
+    for edges, ends in sides:
+        for row, column in zip(*np.nonzero(edges), strict=True):
+            start, end = ends(int(row), int(column))
+            if start in follow:
+                return None
+            follow[start] = end
+    if not follow:
+        return None
+    first = min(follow)
+    path, point = [first], follow[first]
+    while point != first:
+        path.append(point)
+        point = follow[point]
+    if len(path) != len(follow):
+        return None
+    turns = [
+        path[i]
+        for i in range(len(path))
+        if (path[i][0] - path[i - 1][0], path[i][1] - path[i - 1][1])
+        != (path[(i + 1) % len(path)][0] - path[i][0], path[(i + 1) % len(path)][1] - path[i][1])
+    ]
+    return [((x - 1) / 10, (z - 1) / 10) for x, z in turns]
+
+
+def _walls(labels: np.ndarray) -> list[Wall]:
+    """One wall for each straight run between the same two rooms (or a room and the outside)."""
+    walls = []
+    for upper, lower, across in ((labels[:-1], labels[1:], False), (labels[:, :-1].T, labels[:, 1:].T, True)):
+        for line in range(upper.shape[0]):
+            first, second = upper[line].tolist(), lower[line].tolist()
+            start = 0
+            for end in range(1, len(first) + 1):
+                if end < len(first) and (first[end], second[end]) == (first[start], second[start]):
+                    continue
+                if first[start] != second[start]:
+                    walls.append(_wall(line + 1, start, end, (first[start], second[start]), across))
+                start = end
+    return walls
+
+
+def _wall(line: int, start: int, end: int, rooms: tuple[int, int], across: bool) -> Wall:
+    """`rooms` are above and below a horizontal run, or on the left and right of a vertical one (as drawn on paper)."""
+    if across:
+        return Wall((line / 10, start / 10), (line / 10, end / 10), WALL_THICKNESS_M, (rooms[1], rooms[0]))
+    return Wall((start / 10, line / 10), (end / 10, line / 10), WALL_THICKNESS_M, rooms)
