@@ -1,0 +1,336 @@
+"""Shortest walks in actions: from a pose to a goal with the fewest moves that the simulator really makes.
+
+Two searches. Backward from the goal, breadth first over a lattice of poses (cells of about 5 cm, 40 headings) gives the
+cost-to-go; each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as in
+hybrid A*, Dolgov et al. 2008). Forward from the start, A* over the simulator's own moves takes it as its heuristic, so what
+comes back can be replayed bit for bit. EmbodiedQA's demonstrations come from such a search too (its code's A*; the paper
+fits actions to a grid path).
+
+Axes: T actions of a walk including STOP, P goals, L lattice side, K headings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int8, Int16
+from numba import njit, prange
+
+from envs.actions import NUM_HEADINGS, STEP_M, Action
+from envs.episode import Pose
+from envs.house.navigation import (
+    FORWARD,
+    HEADINGS_RAD,
+    LEFT,
+    RIGHT,
+    STEP_X,
+    STEP_Z,
+    Floor,
+    Goal,
+    cell_at,
+    heading_indices,
+    in_goal_disc,
+    way_is_free,
+)
+
+LATTICE_M = 0.05
+SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
+MAX_NODES = 1 << 19
+CHUNK = 16  # goals whose lattices are in memory together
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
+
+    actions: Int8[np.ndarray, " T"]
+    poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
+
+    def before_end(self, num_actions: int) -> Pose:
+        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
+        if not 1 <= num_actions <= len(self.actions):
+            raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
+        return tuple(self.poses[-num_actions].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class CostToGo:
+    """Moves still needed from every lattice pose to one goal, STOP not counted; -1 where none was found."""
+
+    floor: Floor
+    goal: Goal
+    cost: Int16[np.ndarray, "L L K"]
+
+    def walk(self, start: Pose) -> Walk:
+        """The shortest walk from any pose; ValueError where there is none."""
+        return _walks(self.floor, [self.goal], self.cost[None], [start])[0]
+
+    def action(self, pose: Pose) -> Action:
+        """What the expert does at any pose, for instance at one that a learner has reached."""
+        return Action(int(self.walk(pose).actions[0]))
+
+
+def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
+    """Searches backward from each goal, side by side; each result holds 80 bytes per 5 cm cell (about 7 MB a house).
+
+    ValueError for a goal that cannot be stood in.
+    """
+    costs = _backward(floor, goals)
+    for goal, cost in zip(goals, costs):
+        if cost.max() < 0:
+            raise ValueError(f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}")
+    return [CostToGo(floor, goal, cost) for goal, cost in zip(goals, costs)]
+
+
+def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) -> list[Walk]:
+    """The shortest walk from each start to the goal of the same place in the list, searched side by side.
+
+    Equal goals share a backward search. ValueError names a start or a target that cannot be reached.
+    """
+    if len(goals) != len(starts):
+        raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
+    walks: list[Walk | None] = [None] * len(goals)
+    distinct = list(dict.fromkeys(goals))
+    for first in range(0, len(distinct), CHUNK):
+        part = costs_to_go(floor, distinct[first : first + CHUNK])
+        row = {search.goal: k for k, search in enumerate(part)}
+        places = [k for k, goal in enumerate(goals) if goal in row]
+        costs = np.stack([search.cost for search in part])
+        found = _walks(floor, [goals[k] for k in places], costs, [starts[k] for k in places], [row[goals[k]] for k in places])
+        for k, walk in zip(places, found):
+            walks[k] = walk
+    return walks
+
+
+def _backward(floor, goals):
+    views, first, radius = _pack(goals)
+    side = int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
+    return _costs(floor.free, *floor.origin, floor.cell_m, views, first, radius, side, STEP_X, STEP_Z)
+
+
+def _walks(floor, goals, costs, starts, rows=None):
+    views, first, radius = _pack(goals)
+    poses = np.asarray(starts, np.float64).reshape(-1, 3)
+    for pose, free in zip(poses, floor.is_free(poses)):
+        if not free:
+            raise ValueError(f"{floor.house_id}: unreachable start, an agent cannot stand at {tuple(pose.tolist())}")
+    rows = np.zeros(len(goals), np.int64) if rows is None else np.asarray(rows, np.int64)
+    actions, lengths = _search_all(
+        floor.free, *floor.origin, floor.cell_m, views, first, radius, costs, rows, poses, heading_indices(poses[:, 2]), STEP_X, STEP_Z
+    )
+    for pose, goal, length in zip(poses, goals, lengths):
+        if length < 0:
+            raise ValueError(f"{floor.house_id}: no walk found from {tuple(pose.tolist())} to {goal.view_points}")
+    return [_replay(pose, actions[k, : lengths[k]]) for k, pose in enumerate(poses)]
+
+
+def _replay(start, actions):
+    """The poses of a walk that is known to be free, by the additions that the simulator makes."""
+    poses = np.empty((len(actions), 3))
+    x, z, heading = start[0], start[1], int(heading_indices(start[2:])[0])
+    for t, action in enumerate(actions):
+        poses[t] = x, z, HEADINGS_RAD[heading]
+        if action == FORWARD:
+            x, z = x + STEP_X[heading], z + STEP_Z[heading]
+        elif action != Action.STOP:
+            heading = (heading + (1 if action == LEFT else -1)) % NUM_HEADINGS
+    return Walk(actions.copy(), poses)
+
+
+def _pack(goals):
+    """All goals' view points end to end (x, z, heading index), where each goal's begin, and the radii."""
+    views = np.asarray([pose for goal in goals for pose in goal.view_points], np.float64).reshape(-1, 3)
+    views[:, 2] = heading_indices(views[:, 2])
+    first = np.cumsum([0] + [len(goal.view_points) for goal in goals])
+    return views, first, np.asarray([goal.radius_m for goal in goals], np.float64)
+
+
+@njit(cache=True)
+def _is_goal(free, ox, oz, cell_m, views, radius, x, z, heading):
+    cell = cell_at(free, ox, oz, cell_m, x, z)
+    if cell >= 0:
+        for v in range(views.shape[0]):
+            if int(views[v, 2]) == heading and in_goal_disc(free, ox, oz, cell_m, views[v, 0], views[v, 1], radius, cell):
+                return True
+    return False
+
+
+@njit(cache=True)
+def _roomy(free, cell_m, side):
+    """Lattice cells around which everything is free for a step and a bit: a move from there needs no check."""
+    rows, columns = free.shape
+    total = np.zeros((rows + 1, columns + 1), np.int32)
+    for row in range(rows):
+        line = 0
+        for column in range(columns):
+            line += free[row, column]
+            total[row + 1, column + 1] = total[row, column + 1] + line
+    roomy = np.zeros((side, side), np.bool_)
+    for i in range(side):
+        for j in range(side):
+            top, left = int((i * LATTICE_M - STEP_M) / cell_m) - 2, int((j * LATTICE_M - STEP_M) / cell_m) - 2
+            bottom, right = int(((i + 1) * LATTICE_M + STEP_M) / cell_m) + 3, int(((j + 1) * LATTICE_M + STEP_M) / cell_m) + 3
+            if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
+                count = total[bottom, right] - total[top, right] - total[bottom, left] + total[top, left]
+                roomy[i, j] = count == (bottom - top) * (right - left)
+    return roomy
+
+
+@njit(parallel=True, cache=True)
+def _costs(free, ox, oz, cell_m, views, first, radius, side, step_x, step_z):
+    roomy = _roomy(free, cell_m, side)
+    costs = np.empty((radius.size, side, side, NUM_HEADINGS), np.int16)
+    for p in prange(radius.size):
+        _cost_to_go(costs[p], free, ox, oz, cell_m, views[first[p] : first[p + 1]], radius[p], roomy, step_x, step_z)
+    return costs
+
+
+@njit(cache=True)
+def _cost_to_go(cost, free, ox, oz, cell_m, views, radius, roomy, step_x, step_z):
+    side = cost.shape[0]
+    cost[:] = -1
+    flat = cost.ravel()
+    state, x, z = np.empty(1 << 12, np.int32), np.empty(1 << 12), np.empty(1 << 12)
+    later, later_x, later_z = state.copy(), x.copy(), z.copy()
+    count = 0
+    reach = int(radius / LATTICE_M) + 1
+    for v in range(views.shape[0]):
+        row, column = int((views[v, 1] - oz) / LATTICE_M), int((views[v, 0] - ox) / LATTICE_M)
+        for i in range(max(row - reach, 0), min(row + reach, side - 1) + 1):
+            for j in range(max(column - reach, 0), min(column + reach, side - 1) + 1):
+                s = (i * side + j) * NUM_HEADINGS + int(views[v, 2])
+                px, pz = ox + (j + 0.5) * LATTICE_M, oz + (i + 0.5) * LATTICE_M
+                if flat[s] < 0 and _is_goal(free, ox, oz, cell_m, views, radius, px, pz, int(views[v, 2])):
+                    flat[s] = 0
+                    if count == state.size:
+                        state, x, z = _grown(state), _grown(x), _grown(z)
+                    state[count], x[count], z[count] = s, px, pz
+                    count += 1
+    depth = np.int16(0)
+    while count:
+        depth += np.int16(1)
+        kept = 0
+        if later.size < 3 * count:
+            later, later_x, later_z = np.empty(4 * count, np.int32), np.empty(4 * count), np.empty(4 * count)
+        for a in range(count):
+            s, px, pz = state[a], x[a], z[a]
+            heading = s % NUM_HEADINGS
+            for turn in (1, NUM_HEADINGS - 1):
+                n = s - heading + (heading + turn) % NUM_HEADINGS
+                if flat[n] < 0:
+                    flat[n] = depth
+                    later[kept], later_x[kept], later_z[kept] = n, px, pz
+                    kept += 1
+            bx, bz = px - step_x[heading], pz - step_z[heading]
+            i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
+            if bx < ox or bz < oz or i >= side or j >= side:
+                continue
+            n = (i * side + j) * NUM_HEADINGS + heading
+            if flat[n] >= 0:
+                continue
+            if not roomy[i, j]:
+                if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
+                    continue
+                if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
+                    continue
+            flat[n] = depth
+            later[kept], later_x[kept], later_z[kept] = n, bx, bz
+            kept += 1
+        state, later = later, state
+        x, later_x = later_x, x
+        z, later_z = later_z, z
+        count = kept
+
+
+@njit(cache=True)
+def _grown(array):
+    grown = np.empty(2 * array.size, array.dtype)
+    grown[: array.size] = array
+    return grown
+
+
+@njit(parallel=True, cache=True)
+def _search_all(free, ox, oz, cell_m, views, first, radius, costs, rows, poses, headings, step_x, step_z):
+    actions = np.empty((rows.size, 1024), np.int8)
+    lengths = np.empty(rows.size, np.int64)
+    for p in prange(rows.size):
+        lengths[p] = _search(
+            actions[p], free, ox, oz, cell_m, views[first[p] : first[p + 1]], radius[p], costs[rows[p]],
+            poses[p, 0], poses[p, 1], headings[p], step_x, step_z,
+        )  # fmt: skip
+    return actions, lengths
+
+
+@njit(cache=True)
+def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, start_heading, step_x, step_z):
+    """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 where no walk was found."""
+    x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
+    heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
+    moves, guess = np.empty(MAX_NODES, np.int16), np.empty(MAX_NODES, np.int16)
+    parent, below = np.empty(MAX_NODES, np.int32), np.empty(MAX_NODES, np.int32)
+    top = np.full(4096, -1, np.int32)  # newest open node for each estimate of a whole walk; `below` links to older ones
+    place = np.zeros(2 * MAX_NODES, np.int64)
+    fewest = np.empty(2 * MAX_NODES, np.int16)
+    side = cost.shape[0]
+    x[0], z[0], heading[0], moves[0], parent[0], below[0] = start_x, start_z, start_heading, 0, -1, -1
+    guess[0] = max(cost[int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading], 0)
+    total = int(guess[0])
+    top[total] = 0
+    used, goal = 1, -1
+    while total < top.size and used < MAX_NODES - 3:
+        node = top[total]
+        if node < 0:
+            total += 1
+            continue
+        top[total] = below[node]
+        if _is_goal(free, ox, oz, cell_m, views, radius, x[node], z[node], heading[node]):
+            goal = node
+            break
+        for move in (RIGHT, LEFT, FORWARD):
+            nx, nz, nh = x[node], z[node], int(heading[node])
+            if move == FORWARD:
+                if not way_is_free(free, ox, oz, cell_m, nx, nz, step_x[nh], step_z[nh]):
+                    continue
+                nx, nz = nx + step_x[nh], nz + step_z[nh]
+            else:
+                nh = (nh + (1 if move == LEFT else NUM_HEADINGS - 1)) % NUM_HEADINGS
+            g = np.int16(moves[node] + 1)
+            slot = _slot(place, _place(nx - ox, nz - oz, nh))
+            if place[slot] != 0 and fewest[slot] <= g:
+                continue
+            place[slot], fewest[slot] = _place(nx - ox, nz - oz, nh), g
+            h = cost[min(int((nz - oz) / LATTICE_M), side - 1), min(int((nx - ox) / LATTICE_M), side - 1), nh]
+            if h < 0:
+                h = guess[node]
+            estimate = max(int(g) + int(h), total)
+            if estimate >= top.size:
+                continue
+            x[used], z[used], heading[used], action[used], moves[used], guess[used] = nx, nz, nh, move, g, h
+            parent[used], below[used] = node, top[estimate]
+            top[estimate] = used
+            used += 1
+    if goal < 0 or moves[goal] + 1 > out.size:
+        return -1
+    length = moves[goal] + 1
+    out[length - 1] = 3
+    node = goal
+    for t in range(length - 2, -1, -1):
+        out[t] = action[node]
+        node = parent[node]
+    return length
+
+
+@njit(inline="always")
+def _place(x, z, heading):
+    """A number above 0 for poses that count as one."""
+    return ((int(x / SAME_PLACE_M) << 24) + int(z / SAME_PLACE_M)) * NUM_HEADINGS + heading + 1
+
+
+@njit(inline="always")
+def _slot(place, key):
+    """Where `key` is in the hash table, or the free slot where it belongs."""
+    mask = place.size - 1
+    slot = ((key * 0x9E3779B97F4A7C1) >> 17) & mask
+    while place[slot] != 0 and place[slot] != key:
+        slot = (slot + 1) & mask
+    return slot

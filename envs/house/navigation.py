@@ -1,0 +1,269 @@
+"""`Floor`: where an agent can be in a house, what its moves do there, and how far it is from anywhere to a goal.
+
+An agent is a cylinder that fits where the floor is `free`. A forward move is all or nothing: it is refused where any sample
+along it, one per cell or closer, is not free. Headings are whole multiples of a turn and are kept as such (0..39), so they
+never drift. See `envs.episode` for the frame.
+
+Axes: N poses, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64 cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import hypot
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int32, Int64
+from numba import njit
+
+from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
+from envs.episode import Episode, Pose
+from envs.house.geodesic import march_fields
+from envs.house.house import House
+from envs.house.occupancy import dilate, fill_polygon, largest_component, mark_instances
+from envs.house.scene import Meshes, Scene
+
+FORWARD, LEFT, RIGHT = int(Action.FORWARD), int(Action.LEFT), int(Action.RIGHT)
+HEADINGS_RAD = np.arange(NUM_HEADINGS) * TURN_RAD
+STEP_X = np.round(-STEP_M * np.sin(HEADINGS_RAD), 15)  # rounding makes the four straight headings exact
+STEP_Z = np.round(-STEP_M * np.cos(HEADINGS_RAD), 15)
+BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a walk should end: within `radius_m` of a view point, looking the way that it looks."""
+
+    view_points: tuple[Pose, ...]
+    radius_m: float
+
+    def __post_init__(self):
+        if not self.view_points:
+            raise ValueError("goal: expected at least one view point, got none; drop targets that nobody can see")
+        if not self.radius_m > 0:
+            raise ValueError(f"goal: expected a radius above 0 m, got {self.radius_m}")
+
+    @classmethod
+    def of(cls, episode: Episode) -> "Goal":
+        """The goal of an episode; ValueError where its source did not say where to look from."""
+        if not episode.view_points or episode.goal_radius_m is None:
+            raise ValueError(f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to")
+        return cls(episode.view_points, episode.goal_radius_m)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The reachable part of one house on a square grid. `free` is one connected area that never touches the border."""
+
+    house_id: str
+    origin: tuple[float, float]  # (x, z) of the grid's corner, metres
+    cell_m: float
+    free: Bool[np.ndarray, "G G"]
+
+    def __post_init__(self):
+        border = (self.free[0], self.free[-1], self.free[:, 0], self.free[:, -1])
+        if any(edge.any() for edge in border):
+            raise ValueError(f"floor of {self.house_id}: expected a blocked border, got free cells on it")
+        if not self.free.any():
+            raise ValueError(f"floor of {self.house_id}: nothing is free, an agent fits nowhere; check walls and furniture")
+
+    @cached_property
+    def num_free(self) -> int:
+        return int(np.count_nonzero(self.free))
+
+    @cached_property
+    def block_start(self) -> Int32[np.ndarray, " B"]:
+        """Number of free cells before each block of 64: with it, a cell's place among the free ones is a short count."""
+        return block_starts(self.free)
+
+    def centres(self) -> Float64[np.ndarray, "C 2"]:
+        """Positions (x, z) of all free cells' centres."""
+        rows, columns = np.nonzero(self.free)
+        return (np.stack([columns, rows], axis=1) + 0.5) * self.cell_m + np.asarray(self.origin)
+
+    def is_free(self, positions: Float64[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
+        """Whether an agent can stand there; further columns than x and z are left alone."""
+        return free_cells(self, positions) >= 0
+
+    def expand(self, field: Float32[np.ndarray, " C"]) -> Float32[np.ndarray, "G G"]:
+        """A field of free cells as a grid, inf where nothing is free: for pictures."""
+        grid = np.full(self.free.shape, np.inf, np.float32)
+        grid[self.free] = field
+        return grid
+
+
+def build_floor(
+    house: House,
+    scene: Scene,
+    furniture: Meshes,
+    *,
+    resolution: int = 1000,
+    radius_m: float = 0.1,
+    bottom_m: float = 0.15,
+    top_m: float = 1.0,
+) -> Floor:
+    """The floor of a house for a cylinder that stands on whatever is lower than `bottom_m` and is `top_m` high.
+
+    The grid is the square around the house's rooms; `furniture` are the catalogue's meshes, which `scene` counts first.
+    Heights and radius are House3D's. ValueError where no cell is left.
+    """
+    corners = np.concatenate([np.asarray(room.polygon, np.float64) for room in house.rooms])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    cell_m = float((high - low).max()) / resolution
+    origin = (float(low[0]), float(low[1]))
+    blocked = np.zeros((resolution, resolution), np.uint8)
+    limits = {"origin": origin, "cell_m": cell_m, "bottom_m": bottom_m, "top_m": top_m}
+    mark_instances(blocked, scene.instances, furniture, first_mesh=0, **limits)
+    mark_instances(blocked, scene.instances, scene.meshes, first_mesh=len(furniture.face_range), **limits)
+    free = np.zeros_like(blocked)
+    for area in [room.polygon for room in house.rooms] + passages(house):
+        fill_polygon(free, (np.asarray(area, np.float64) - origin) / cell_m)
+    free &= dilate(blocked, radius_m / cell_m) ^ 1
+    return Floor(house.id, origin, cell_m, largest_component(free))
+
+
+def passages(house: House) -> list[list[tuple[float, float]]]:
+    """The rectangle of floor inside each door and doorway, so that rooms whose polygons leave the wall out are joined."""
+    areas = []
+    for opening in house.openings:
+        if opening.kind not in ("door", "doorway"):
+            continue
+        wall = house.walls[opening.wall]
+        start, end = np.asarray(wall.start), np.asarray(wall.end)
+        along = (end - start) / hypot(*(end - start))
+        across = np.array([-along[1], along[0]]) * (wall.thickness_m / 2 + 0.02)
+        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        areas.append([tuple(p) for p in (a - across, b - across, b + across, a + across)])
+    return areas
+
+
+def goal_masks(floor: Floor, goals: Sequence[Goal]) -> Bool[np.ndarray, "P G G"]:
+    """The cells where each goal's distance is 0: centre within the radius of a view point, straight way to it free.
+
+    ValueError names the house and the goal that has no such cell.
+    """
+    masks = np.zeros((len(goals), *floor.free.shape), np.bool_)
+    for mask, goal in zip(masks, goals):
+        for x, z, _ in goal.view_points:
+            _mark_disc(mask, floor.free, *floor.origin, floor.cell_m, x, z, goal.radius_m)
+        if not mask.any():
+            raise ValueError(f"{floor.house_id}: unreachable target, no free floor within {goal.radius_m} m of {goal.view_points}")
+    return masks
+
+
+def distance_fields(floor: Floor, goals: Sequence[Goal]) -> Float32[np.ndarray, "P C"]:
+    """Geodesic metres from every free cell to each goal, computed side by side; ValueError for an unreachable goal."""
+    fields = np.empty((len(goals), floor.num_free), np.float32)
+    for first in range(0, len(goals), 16):  # masks and scratch of a few goals at a time
+        part = slice(first, first + 16)
+        fields[part] = march_fields(floor.free, goal_masks(floor, goals[part]), floor.cell_m, floor.num_free)
+    return fields
+
+
+def free_cells(floor: Floor, positions: Float64[np.ndarray, "N D"]) -> Int64[np.ndarray, " N"]:
+    """Index of each position's cell among the free cells (the axis C of a field), -1 where it is not free."""
+    cells = np.empty(len(positions), np.int64)
+    _free_cells(cells, floor.free, floor.block_start, *floor.origin, floor.cell_m, np.asarray(positions, np.float64))
+    return cells
+
+
+def distances_at(
+    floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N D"]
+) -> Float32[np.ndarray, " N"]:
+    """Geodesic metres at positions or poses (x, z, ...); inf where an agent cannot stand."""
+    cells = free_cells(floor, positions)
+    return np.where(cells >= 0, field[cells], np.float32(np.inf))
+
+
+def sample_start(rng: np.random.Generator, floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2) -> Pose:
+    """A random pose far from the goal: among the `farthest` share of the floor by distance, with any heading."""
+    cells = np.flatnonzero(field >= np.quantile(field, 1 - farthest))
+    cell = int(cells[rng.integers(len(cells))])
+    row, column = divmod(int(np.flatnonzero(floor.free)[cell]), floor.free.shape[1])
+    x, z = (floor.origin[0] + (column + 0.5) * floor.cell_m, floor.origin[1] + (row + 0.5) * floor.cell_m)
+    return x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])
+
+
+def heading_indices(headings_rad: Float64[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
+    """Headings as whole turns, 0..39; ValueError for one that is not a multiple of a turn."""
+    turns = np.asarray(headings_rad, np.float64) / TURN_RAD
+    whole = np.rint(turns)
+    wrong = ~(np.abs(turns - whole) < 1e-3)
+    if wrong.any():
+        raise ValueError(
+            f"heading: expected a multiple of {TURN_RAD:.6f} rad (9 degrees), got {float(np.asarray(headings_rad)[wrong][0])!r}"
+        )
+    return whole.astype(np.int64) % NUM_HEADINGS
+
+
+@njit(cache=True)
+def block_starts(free):
+    """See `Floor.block_start`."""
+    flat = free.ravel()
+    starts = np.empty((flat.size + BLOCK - 1) // BLOCK, np.int32)
+    count = 0
+    for block in range(starts.size):
+        starts[block] = count
+        for cell in range(block * BLOCK, min((block + 1) * BLOCK, flat.size)):
+            count += flat[cell]
+    return starts
+
+
+@njit(inline="always")
+def cell_at(free, origin_x, origin_z, cell_m, x, z):
+    """Flat index of a free cell, -1 where the position is blocked or off the grid."""
+    column, row = (x - origin_x) / cell_m, (z - origin_z) / cell_m
+    if not (0 <= column < free.shape[1] and 0 <= row < free.shape[0]):
+        return -1
+    if not free[int(row), int(column)]:
+        return -1
+    return int(row) * free.shape[1] + int(column)
+
+
+@njit(inline="always")
+def free_index(free, starts, cell):
+    """Place of a free cell, given by its flat index, among the free cells."""
+    flat = free.ravel()
+    index = starts[cell // BLOCK]
+    for before in range(cell - cell % BLOCK, cell):
+        index += flat[before]
+    return index
+
+
+@njit(cache=True)
+def way_is_free(free, origin_x, origin_z, cell_m, x, z, dx, dz):
+    """Whether the straight move by (dx, dz) from a free position stays free, sampled once per cell or closer."""
+    samples = int(np.ceil(np.hypot(dx, dz) / cell_m))
+    for i in range(1, samples + 1):
+        if cell_at(free, origin_x, origin_z, cell_m, x + dx * i / samples, z + dz * i / samples) < 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def in_goal_disc(free, origin_x, origin_z, cell_m, view_x, view_z, radius_m, cell):
+    """Whether a free cell's centre is within the radius of a view point with nothing in between."""
+    x = origin_x + (cell % free.shape[1] + 0.5) * cell_m
+    z = origin_z + (cell // free.shape[1] + 0.5) * cell_m
+    dx, dz = x - view_x, z - view_z
+    return dx * dx + dz * dz <= radius_m * radius_m and way_is_free(free, origin_x, origin_z, cell_m, view_x, view_z, dx, dz)
+
+
+@njit(cache=True)
+def _mark_disc(mask, free, origin_x, origin_z, cell_m, x, z, radius_m):
+    if cell_at(free, origin_x, origin_z, cell_m, x, z) < 0:
+        return
+    row_0, row_1 = (int((z - radius_m - origin_z) / cell_m), int((z + radius_m - origin_z) / cell_m))
+    column_0, column_1 = (int((x - radius_m - origin_x) / cell_m), int((x + radius_m - origin_x) / cell_m))
+    for row in range(max(row_0, 0), min(row_1, free.shape[0] - 1) + 1):
+        for column in range(max(column_0, 0), min(column_1, free.shape[1] - 1) + 1):
+            cell = row * free.shape[1] + column
+            if free[row, column] and in_goal_disc(free, origin_x, origin_z, cell_m, x, z, radius_m, cell):
+                mask[row, column] = True
+
+
+@njit(cache=True)
+def _free_cells(cells, free, starts, origin_x, origin_z, cell_m, positions):
+    for n in range(positions.shape[0]):
+        cell = cell_at(free, origin_x, origin_z, cell_m, positions[n, 0], positions[n, 1])
+        cells[n] = -1 if cell < 0 else free_index(free, starts, cell)
