@@ -1,0 +1,127 @@
+"""What EmbodiedQA measures (Das et al. 2018, Table 1), as pure functions over recorded walks.
+
+A walk of k actions has k + 1 poses: the spawn, and where each action led, the last one included. Walks of a batch are padded
+to S poses; what stands in the padding never counts. Everything comes back per question, so that a mean is taken over
+exactly the questions that one says.
+
+Axes: N walks, S poses of the longest walk, P polygon corners, A answers, V values.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+from envs.actions import Action
+
+
+def walk_metrics(
+    distances_m: Float[np.ndarray, "N S"],
+    in_target_room: Bool[np.ndarray, "N S"],
+    actions: Int[np.ndarray, "N K"],
+    num_actions: Int[np.ndarray, " N"],
+) -> dict[str, Float64[np.ndarray, " N"]]:
+    """Navigation metrics of each walk.
+
+    `distances_m` are geodesic metres to the target at the poses, `in_target_room` says where the target's room holds the
+    pose; S = K + 1, and the first `num_actions + 1` poses of a row count.
+
+    d_0 at the spawn, d_T at the end, d_delta = d_0 - d_T, d_min the least on the way; r_T 1 for ending in the target's room,
+    r_e for ever being there; stop 1 where the last action was STOP; ep_len the number of actions.
+    ValueError for shapes that do not fit and for a distance that is not known within a walk.
+    """
+    _check_walks(distances_m, in_target_room, actions, num_actions)
+    walk = np.arange(len(num_actions))
+    counts = np.arange(distances_m.shape[1]) <= np.asarray(num_actions)[:, None]
+    distances = np.where(counts, distances_m, np.inf).astype(np.float64)
+    if not np.isfinite(distances[counts]).all():
+        row = int(np.flatnonzero((counts & ~np.isfinite(distances)).any(axis=1))[0])
+        raise ValueError(f"distances_m: expected metres at every pose of a walk, got {distances[row, counts[row]]} in row {row}")
+    last = np.where(np.asarray(num_actions) > 0, num_actions - 1, 0)
+    stop = (actions[walk, last] == Action.STOP) & (num_actions > 0) if actions.shape[1] else np.zeros(len(walk), bool)
+    d_0, d_T = distances[:, 0], distances[walk, num_actions]
+    return {
+        "d_0": d_0,
+        "d_T": d_T,
+        "d_delta": d_0 - d_T,
+        "d_min": distances.min(axis=1),
+        "r_T": in_target_room[walk, num_actions].astype(np.float64),
+        "r_e": (in_target_room & counts).any(axis=1).astype(np.float64),
+        "stop": stop.astype(np.float64),
+        "ep_len": np.asarray(num_actions, np.float64),
+    }
+
+
+def _check_walks(distances_m, in_target_room, actions, num_actions):
+    poses = (len(num_actions), actions.shape[1] + 1)
+    for name, array, shape in (("distances_m", distances_m, poses), ("in_target_room", in_target_room, poses)):
+        if array.shape != shape:
+            raise ValueError(
+                f"{name}: expected shape {shape}, one more pose than there are actions (record the pose after the last "
+                f"action too), got {array.shape}"
+            )
+    if len(actions) != len(num_actions):
+        raise ValueError(f"actions: expected {len(num_actions)} walks, got {len(actions)}")
+    if len(num_actions) and not (0 <= np.min(num_actions) and np.max(num_actions) <= actions.shape[1]):
+        raise ValueError(f"num_actions: expected 0 to {actions.shape[1]}, got {np.min(num_actions)} to {np.max(num_actions)}")
+
+
+def inside_polygon(
+    positions: Float[np.ndarray, "*B D"], polygon: Sequence[tuple[float, float]]
+) -> Bool[np.ndarray, "*B"]:
+    """Whether each (x, z, ...) lies in a polygon with any number of corners; crossing rule, NaN is outside."""
+    x, z = np.asarray(positions)[..., 0], np.asarray(positions)[..., 1]
+    inside = np.zeros(x.shape, bool)
+    for (xa, za), (xb, zb) in zip(polygon, [*polygon[1:], polygon[0]]):
+        if za != zb:
+            inside ^= ((za <= z) != (zb <= z)) & (x < xa + (z - za) * (xb - xa) / (zb - za))
+    return inside
+
+
+def answer_ranks(scores: Float[np.ndarray, "N A"], answers: Int[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+    """Rank of the true answer, 1 the best. Among equal scores it is the middle rank.
+
+    The released code counts only strictly greater scores, by which a model that scores all answers alike would look
+    perfect. ValueError for scores that are not numbers and answers that are none of the columns.
+    """
+    scores, answers = np.asarray(scores), np.asarray(answers)
+    if scores.ndim != 2 or answers.shape != scores.shape[:1]:
+        raise ValueError(f"scores: expected (questions, answers) beside {answers.shape} answers, got {scores.shape}")
+    if np.isnan(scores).any():
+        raise ValueError("scores: expected numbers, got NaN; the model has diverged")
+    if len(answers) and not (0 <= answers.min() and answers.max() < scores.shape[1]):
+        raise ValueError(f"answers: expected 0 to {scores.shape[1] - 1}, got {answers.min()} to {answers.max()}")
+    own = scores[np.arange(len(answers)), answers][:, None]
+    return 1.0 + (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2
+
+
+def bootstrap_interval(
+    values: Float[np.ndarray, " V"],
+    groups: Int[np.ndarray, " V"] | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean (Efron 1979): the same values give the same interval.
+
+    With `groups` (for instance each question's house) whole groups are drawn, because questions of one house go right and
+    wrong together. ValueError for no values, and for NaN: leave out what is not valid beforehand.
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 1 or not len(values) or np.isnan(values).any():
+        raise ValueError(f"values: expected one or more numbers, got shape {values.shape} with {np.isnan(values).sum()} NaN")
+    if groups is None:
+        totals, sizes = values, np.ones(len(values))
+    else:
+        if len(groups) != len(values):
+            raise ValueError(f"groups: expected one for each of {len(values)} values, got {len(groups)}")
+        _, group = np.unique(groups, return_inverse=True)
+        totals, sizes = np.bincount(group, values), np.bincount(group)
+    rng = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    for first in range(0, resamples, 100):
+        drawn = rng.integers(len(totals), size=(min(100, resamples - first), len(totals)))
+        means[first : first + 100] = totals[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
