@@ -1,0 +1,88 @@
+"""`Agent`: encoder, navigator and answerer with their vocabulary; the thing that is trained, saved and evaluated.
+
+Axes: B frames, H W frame, F features.
+"""
+
+import pickle
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from data.vocabulary import Vocabulary
+from envs.files import written_aside
+from models.encoder import Encoder, FrozenEncoder
+from models.rebuild import describe, rebuild
+
+FORMAT = "eqa-agent"
+FORMAT_VERSION = 1
+REMEDY = "python train.py +experiment=il trains one"
+
+
+class Agent(nn.Module):
+    """Walks and answers. `question_only` is the language baseline that is reported beside it.
+
+    `config` is what the run was composed from, plain values only; it is kept for the reader and never instantiated.
+    ValueError when the parts do not fit each other.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        navigator: nn.Module,
+        answerer: nn.Module,
+        vocabulary: Vocabulary,
+        *,
+        question_only: nn.Module | None = None,
+        config: dict | None = None,
+    ):
+        super().__init__()
+        self.encoder, self.navigator, self.answerer, self.question_only = encoder, navigator, answerer, question_only
+        self.vocabulary, self.config = vocabulary, config or {}
+        expected = {
+            "vocabulary_size": len(vocabulary.words),
+            "num_answers": len(vocabulary.answers),
+            "feature_size": encoder.feature_size,
+        }
+        for part in (navigator, answerer, question_only):
+            for name, value in () if part is None else expected.items():
+                if part.arguments.get(name, value) != value:
+                    kind, got = type(part).__name__, part.arguments[name]
+                    raise ValueError(f"{kind}: expected {name}={value} to fit encoder and vocabulary, got {got}")
+
+    def eyes(self, precision: str = "auto") -> FrozenEncoder:
+        """The encoder as the agent sees with it, made for speed; make it once and keep it."""
+        return self.encoder.for_inference(precision)
+
+    def save(self, path: Path) -> None:
+        """Writes the whole agent into one file, aside first and then renamed."""
+        parts = ("encoder", "navigator", "answerer", "question_only")
+        document = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "vocabulary": self.vocabulary.to_dict(),
+            "config": self.config,
+            "modules": {name: describe(part) for name in parts if (part := getattr(self, name)) is not None},
+        }
+        with written_aside(Path(path)) as aside:
+            torch.save(document, aside)
+
+    @classmethod
+    def load(cls, path: Path) -> "Agent":
+        """Reads what `save` wrote, in evaluation mode on the CPU; ValueError names the file and what is wrong with it."""
+        try:
+            document = torch.load(path, map_location="cpu", weights_only=True)
+        except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(f"{path}: cannot be read as an agent's checkpoint ({reason}); {REMEDY}") from None
+        fields = document if isinstance(document, dict) else {}
+        found = (fields.get("format"), fields.get("version"))
+        if found != (FORMAT, FORMAT_VERSION):
+            got = f"{found[0]} version {found[1]}" if found[0] else "another kind of file"
+            raise ValueError(f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {got}; {REMEDY}")
+        try:
+            modules = {name: rebuild(description) for name, description in fields["modules"].items()}
+            agent = cls(**modules, vocabulary=Vocabulary.from_dict(fields["vocabulary"]), config=fields["config"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{path}: damaged or of another version ({error}); {REMEDY}") from None
+        return agent.eval()

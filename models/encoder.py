@@ -1,0 +1,243 @@
+"""The multi-task CNN: an encoder that turns frames into features, and the decoders that it is pretrained with.
+
+After Das et al. 2018, Sec. 4 and supplement: four blocks of [5x5 convolution, batch norm, ReLU, 2x2 max pool], shared by
+three FCN-8s-like heads for colour, depth and segmentation. After pretraining the decoders are dropped and the encoder
+is frozen; `Encoder.for_inference` gives that frozen encoder in a form made for speed.
+
+Deviation: the heads predict at the resolution of the second pool (53x53 for a 224x224 frame), not at the frame's. The
+paper's heads are bilinear beyond that point, so they carry no finer information, and a step costs a fraction.
+
+Axes: B batch, H W frame, C channels, h w second pool, F features.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from envs.files import written_aside
+from models.rebuild import rebuildable
+
+FORMAT = "eqa-encoder"
+FORMAT_VERSION = "1"
+WEIGHTS = Path(__file__).parent / "weights" / "encoder.safetensors"
+MAX_DEPTH_M = 10.0
+KERNEL = 5
+SUPERVISED_POOL = 2  # the heads predict at this pool's resolution
+
+
+def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
+    """Side length after each block; ValueError when the frame is too small for all of them."""
+    sizes = []
+    for _ in range(blocks):
+        size_px = (size_px - KERNEL + 1) // 2
+        sizes.append(size_px)
+    if size_px < 1:
+        raise ValueError(
+            f"frame size: expected at least 76 pixels a side for {blocks} blocks, got one that ends at {sizes}"
+        )
+    return sizes
+
+
+@rebuildable
+class Encoder(nn.Module):
+    """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 3200 for 224x224, see `feature_size`."""
+
+    def __init__(self, height_px: int = 224, width_px: int = 224, channels: Sequence[int] = (8, 16, 32, 32)):
+        super().__init__()
+        self.height_px, self.width_px, self.channels = height_px, width_px, tuple(channels)
+        rows, columns = pooled_sizes(height_px, len(channels)), pooled_sizes(width_px, len(channels))
+        self.map_sizes = list(zip(rows, columns, strict=True))
+        self.feature_size = rows[-1] * columns[-1] * channels[-1]
+        self.convs = nn.ModuleList(nn.Conv2d(i, o, KERNEL) for i, o in zip((3, *channels[:-1]), channels, strict=True))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(o) for o in channels)
+        init_convolutions(self)
+        self.to(memory_format=torch.channels_last)
+
+    def maps(self, rgb: UInt8[Tensor, "B H W 3"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The output of each block, in order."""
+        x = frames_to_input(rgb, self)
+        outputs = []
+        for index, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            # Dividing the small weight by 255, not the frames, saves a pass over them, and keeps them exact in bfloat16.
+            weight = conv.weight / 255 if index == 0 else conv.weight
+            x = F.max_pool2d(F.relu(norm(F.conv2d(x, weight, conv.bias)), inplace=True), 2)
+            outputs.append(x)
+        return outputs
+
+    def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> Float[Tensor, "B F"]:
+        return self.maps(rgb)[-1].flatten(1)
+
+    def for_inference(self, precision: str = "auto") -> "FrozenEncoder":
+        """The same function, frozen and made for speed. `auto` is bfloat16 where the machine computes it in hardware.
+
+        bfloat16 changes features by a relative error of about 0.005; `python scripts/bench.py encode` measures both.
+        """
+        return FrozenEncoder(self, precision)
+
+
+class FrozenEncoder(nn.Module):
+    """An `Encoder` in evaluation mode for inference only: batch norm folded in, pooling folded into the convolutions.
+
+    A 2x2 max pool over a 5x5 convolution looks at 6x6 pixels. So a 6x6 convolution of stride 2 with four times the
+    channels computes the four values that each pool compares, and the pool becomes a maximum over channels. This costs
+    1.4 times the multiplications, but fills vector registers and matrix tiles that 8 channels leave empty.
+    """
+
+    def __init__(self, encoder: Encoder, precision: str = "auto"):
+        super().__init__()
+        self.height_px, self.width_px, self.feature_size = encoder.height_px, encoder.width_px, encoder.feature_size
+        device = encoder.convs[0].weight.device
+        self.dtype = _dtype(precision, device)
+        self.num_blocks = len(encoder.convs)
+        for index, (conv, norm) in enumerate(zip(encoder.convs, encoder.norms, strict=True)):
+            weight, bias = fold_batch_norm(conv, norm)
+            weight = weight / 255 if index == 0 else weight
+            weight, bias = fold_pooling(weight, bias)
+            self.register_buffer(f"weight{index}", weight.to(self.dtype, memory_format=torch.channels_last))
+            self.register_buffer(f"bias{index}", bias.to(self.dtype))
+
+    @torch.no_grad()
+    def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> Float[Tensor, "B F"]:
+        """Features in float32, whatever the precision inside."""
+        x = frames_to_input(rgb, self, self.dtype)
+        with torch.autocast(x.device.type, enabled=False):
+            for index in range(self.num_blocks):
+                x = F.conv2d(x, getattr(self, f"weight{index}"), getattr(self, f"bias{index}"), stride=2)
+                batch, channels, height, width = x.shape
+                candidates = x.permute(0, 2, 3, 1).reshape(batch, height, width, 4, channels // 4)
+                x = candidates.amax(3).relu_().permute(0, 3, 1, 2)
+        return x.flatten(1).float()
+
+
+def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype = torch.float32) -> Tensor:
+    """(B, H, W, 3) uint8 -> (B, 3, H, W) in 0..255; a frame's own layout is channels_last, so this is a single pass."""
+    expected = (encoder.height_px, encoder.width_px, 3)
+    if rgb.dtype != torch.uint8 or rgb.ndim != 4 or tuple(rgb.shape[1:]) != expected:
+        raise ValueError(
+            f"rgb: expected uint8 (B, {', '.join(map(str, expected))}), got {rgb.dtype} {tuple(rgb.shape)}"
+        )
+    return rgb.permute(0, 3, 1, 2).to(dtype)
+
+
+def fold_batch_norm(conv: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the one convolution that equals `conv` followed by `norm` in evaluation mode."""
+    scale = norm.weight.detach() / torch.sqrt(norm.running_var + norm.eps)
+    bias = (conv.bias.detach() - norm.running_mean) * scale + norm.bias.detach()
+    return conv.weight.detach() * scale[:, None, None, None], bias
+
+
+def fold_pooling(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """(O, I, k, k) -> (4 O, I, k+1, k+1): the convolution of stride 2 that gives what a 2x2 pool compares, O by O."""
+    corners = [F.pad(weight, (right, 1 - right, down, 1 - down)) for down in (0, 1) for right in (0, 1)]
+    return torch.cat(corners), bias.repeat(4)
+
+
+def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        fast = torch.cpu._is_amx_tile_supported() if device.type == "cpu" else device.type == "cuda"
+        return torch.bfloat16 if fast else torch.float32
+    if precision not in ("float32", "bfloat16"):
+        raise ValueError(f"precision: expected auto, float32 or bfloat16, got {precision!r}")
+    return getattr(torch, precision)
+
+
+def init_convolutions(module: nn.Module) -> None:
+    """Normal with deviation sqrt(2 / (k k (in + out))), as in the released code."""
+    for conv in module.modules():
+        if isinstance(conv, nn.Conv2d):
+            area = conv.kernel_size[0] * conv.kernel_size[1]
+            nn.init.normal_(conv.weight, std=math.sqrt(2 / (area * (conv.in_channels + conv.out_channels))))
+            nn.init.zeros_(conv.bias)
+
+
+class MultitaskCNN(nn.Module):
+    """The encoder with its three heads. Forward gives a dict, each at the resolution of the second pool:
+
+    class_logits (B, num_classes, h, w); depth (B, h, w) in 0..1, times MAX_DEPTH_M is metres; rgb (B, 3, h, w) in 0..1.
+    Pixel (i, j) of an output is centred on the frame's point (4 i + 8, 4 j + 8), see `to_output_grid`.
+    """
+
+    def __init__(self, encoder: Encoder, num_classes: int, *, trunk_channels: int = 512, dropout: float = 0.5):
+        super().__init__()
+        self.encoder, self.num_classes = encoder, num_classes
+        _, pool2, pool3, pool4 = encoder.channels
+        outputs = num_classes + 1 + 3  # one convolution makes the three heads' scores side by side
+        self.trunk = nn.Sequential(
+            nn.Conv2d(pool4, trunk_channels, KERNEL),
+            nn.BatchNorm2d(trunk_channels),
+            nn.ReLU(inplace=True),
+            nn.Dropout2d(dropout),
+            nn.Conv2d(trunk_channels, trunk_channels, 1),
+            nn.BatchNorm2d(trunk_channels),
+            nn.ReLU(inplace=True),
+            nn.Dropout2d(dropout),
+            nn.Conv2d(trunk_channels, outputs, 1),
+        )
+        self.score_pool3 = nn.Conv2d(pool3, outputs, 1)
+        self.score_pool2 = nn.Conv2d(pool2, outputs, 1)
+        for part in (self.trunk, self.score_pool3, self.score_pool2):
+            init_convolutions(part)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> dict[str, Tensor]:
+        _, pool2, pool3, pool4 = self.encoder.maps(rgb)
+        scores = upsample_aligned(self.trunk(pool4), (pool3.shape[2], pool3.shape[3]))
+        scores = upsample_aligned(scores + self.score_pool3(pool3), (pool2.shape[2], pool2.shape[3]))
+        scores = (scores + self.score_pool2(pool2)).float()
+        class_logits, depth, color = scores.split([self.num_classes, 1, 3], dim=1)
+        return {"class_logits": class_logits, "depth": depth.sigmoid().squeeze(1), "rgb": color.sigmoid()}
+
+
+def upsample_aligned(x: Float[Tensor, "B C h w"], size: tuple[int, int]) -> Float[Tensor, "B C H W"]:
+    """Doubles a map bilinearly and repeats its border up to `size`.
+
+    The convolutions are unpadded, so a deeper map covers the middle of a shallower one; stretching it over the whole, as
+    the released code does, moves its border by several pixels.
+    """
+    x = F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+    down, right = size[0] - x.shape[2], size[1] - x.shape[3]
+    return F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2), mode="replicate")
+
+
+def to_output_grid(frame: Tensor, size: tuple[int, int]) -> Tensor:
+    """Samples a frame (B, H, W, ...) where the heads' outputs (B, h, w, ...) are centred: every fourth pixel from 8."""
+    stride, first = 4, 8
+    return frame[:, first : first + stride * size[0] : stride, first : first + stride * size[1] : stride]
+
+
+def save_encoder(encoder: Encoder, path: Path) -> None:
+    """Writes weights and sizes as safetensors, aside first and then renamed."""
+    metadata = {"format": FORMAT, "version": FORMAT_VERSION, "arguments": json.dumps(encoder.arguments)}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
+    with written_aside(Path(path)) as aside:
+        safetensors.torch.save_file(tensors, aside, metadata)
+
+
+def load_encoder(path: Path = WEIGHTS) -> Encoder:
+    """Reads what `save_encoder` wrote, in evaluation mode; ValueError names the file and what is wrong with it."""
+    remedy = "python train.py +experiment=cnn_pretrain trains one"
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (safe_open is no dict)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{path}: cannot be read as safetensors ({error}); {remedy}") from None
+    found = (metadata.get("format"), metadata.get("version"))
+    if found != (FORMAT, FORMAT_VERSION):
+        raise ValueError(
+            f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}; {remedy}"
+        )
+    try:
+        encoder = Encoder(**json.loads(metadata["arguments"]))
+        encoder.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path}: weights do not fit the encoder ({error}); {remedy}") from None
+    return encoder.eval()

@@ -1,0 +1,315 @@
+"""PACMAN: a planner that chooses an action and a controller that decides how often to repeat it.
+
+Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is asked; the controller is a
+perceptron that sees each frame in between and either repeats the running action or returns to the planner, at the
+latest after `max_repeats` steps. Deviation from the released code: planner and controller read the running action from
+the same row of the shared embedding, and the start has a row of its own (there, the controller's "forward" was the
+planner's "start").
+
+Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, S planner decisions in a batch,
+M controller decisions, K frames that either needs.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from envs.actions import NUM_ACTIONS, Action
+from models.question import QuestionEncoder
+from models.rebuild import rebuildable
+
+START = NUM_ACTIONS  # what runs before the first action; an embedding row of its own
+REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchicalTargets:
+    """Who decides what along walks of primitive actions; every array is (B, T)."""
+
+    queries: Tensor  # bool: the planner chooses action t
+    controls: Tensor  # bool: the controller decides at frame t, that is at all but the first
+    repeats: Tensor  # bool, the controller's target: action t repeats the running one under the same planner decision
+    forced: Tensor  # bool: the controller must return because the limit is reached; no target for learning
+    running: Tensor  # int64: the action that runs when frame t is seen; START at t = 0
+    planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 at t = 0
+
+
+def hierarchical_targets(actions: Int64[Tensor, "B T"], max_repeats: int = 5) -> HierarchicalTargets:
+    """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
+
+    The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps.
+    """
+    valid = actions >= 0
+    first = torch.ones_like(valid[:, :1])
+    starts = torch.cat([first, actions[:, 1:] != actions[:, :-1]], dim=1)
+    steps = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
+    place = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats
+    queries = valid & (place == 0)
+    controls = valid & ~torch.cat([first, ~first.expand(-1, actions.shape[1] - 1)], dim=1)
+    last_place = torch.cat([first * 0, place[:, :-1]], dim=1)
+    return HierarchicalTargets(
+        queries=queries,
+        controls=controls,
+        repeats=controls & ~queries,
+        forced=controls & (last_place == max_repeats - 1),
+        running=torch.cat([torch.full_like(actions[:, :1], START), actions[:, :-1]], dim=1),
+        planner_step=queries.long().cumsum(1) - queries.long() - 1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherForcing:
+    """The decisions of a batch of walks end to end, planner decisions in the order of a `PackedSequence`.
+
+    Made on the CPU by `Pacman.prepare`, so that moving a batch to a GPU needs no answer from it.
+    """
+
+    frames: Tensor  # (K,) rows of features flattened to (B T, F)
+    planner_frame: Tensor  # (S,) index into `frames`
+    planner_walk: Tensor  # (S,) row of the batch
+    planner_input: Tensor  # (S,) action that ran until now, or START
+    planner_scored: Tensor  # (S',) decisions that count for the loss
+    planner_target: Tensor  # (S',)
+    controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
+    controller_planner: Tensor  # (M,) index into S: the planner decision that runs
+    controller_input: Tensor  # (M,)
+    controller_target: Tensor  # (M,) 1 repeats
+    batch_sizes: list[int]  # walks that have a first, second, ... planner decision
+
+    def to(self, *args, **kwargs) -> "TeacherForcing":
+        return self._map(lambda tensor: tensor.to(*args, **kwargs))
+
+    def pin_memory(self) -> "TeacherForcing":
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function) -> "TeacherForcing":
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: function(v) for name, v in values.items() if isinstance(v, Tensor)})
+
+
+def pack_decisions(
+    actions: Int64[Tensor, "B T"], loss_from: Int64[Tensor, " B"] | None, max_repeats: int
+) -> TeacherForcing:
+    """All decisions of walks padded with -1. Those before action `loss_from` are history: given, but not scored."""
+    targets = hierarchical_targets(actions, max_repeats)
+    num_steps = actions.shape[1]
+    lengths = targets.queries.sum(1)
+    order = lengths.argsort(descending=True, stable=True)
+    rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
+    batch_sizes = (lengths[:, None] > torch.arange(int(lengths.max()))).sum(0)
+    offsets = batch_sizes.cumsum(0) - batch_sizes
+
+    walk, step = targets.queries.nonzero(as_tuple=True)
+    packed = offsets[targets.planner_step[walk, step] + 1] + rank[walk]
+    arrange = torch.empty_like(packed).scatter_(0, packed, torch.arange(len(packed)))
+    walk, step = walk[arrange], step[arrange]
+
+    counts = actions >= 0 if loss_from is None else torch.arange(num_steps) >= loss_from[:, None]
+    scored = counts[walk, step].nonzero().squeeze(1)
+    control_walk, control_step = (targets.controls & ~targets.forced & counts).nonzero(as_tuple=True)
+    frames, index = torch.unique(
+        torch.cat([walk * num_steps + step, control_walk * num_steps + control_step]), return_inverse=True
+    )
+    return TeacherForcing(
+        frames=frames,
+        planner_frame=index[: len(walk)],
+        planner_walk=walk,
+        planner_input=targets.running[walk, step],
+        planner_scored=scored,
+        planner_target=actions[walk, step][scored],
+        controller_frame=index[len(walk) :],
+        controller_planner=offsets[targets.planner_step[control_walk, control_step]] + rank[control_walk],
+        controller_input=targets.running[control_walk, control_step],
+        controller_target=targets.repeats[control_walk, control_step].long(),
+        batch_sizes=batch_sizes.tolist(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PacmanState:
+    """What N agents carry from step to step."""
+
+    question: Tensor  # (N, question_size)
+    hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
+    running: Tensor  # (N,) int64: action that runs, START at first
+    repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What planner and controller say at one step; the caller takes one of the two."""
+
+    planner_logits: Tensor  # (N, NUM_ACTIONS)
+    controller_logits: Tensor  # (N, 2)
+    may_repeat: Tensor  # (N,) bool: False where the controller is not asked
+    hidden: tuple[Tensor, ...]  # the planner's, should it be asked
+
+
+@rebuildable
+class Pacman(nn.Module):
+    """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's."""
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        planner: Literal["lstm", "gru"] = "lstm",
+        planner_hidden: int = 1024,
+        controller_hidden: int = 256,
+        image_size: int = 128,
+        question_hidden: int = 128,
+        question_size: int = 64,
+        action_size: int = 32,
+        max_repeats: int = 5,
+        dropout: float = 0.5,
+    ):
+        super().__init__()
+        if planner not in ("lstm", "gru"):
+            raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
+        self.max_repeats, self.planner_hidden = max_repeats, planner_hidden
+        self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
+        self.question_projection = _projection(question_hidden, question_size, dropout)
+        self.image_projection = _projection(feature_size, image_size, dropout)
+        self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
+        rnn = {"lstm": nn.LSTM, "gru": nn.GRU}[planner]
+        self.planner = rnn(image_size + question_size + action_size, planner_hidden, batch_first=True)
+        self.planner_head = nn.Linear(planner_hidden, NUM_ACTIONS)
+        self.controller = nn.Sequential(
+            nn.Linear(image_size + action_size + planner_hidden, controller_hidden),
+            nn.ReLU(),
+            nn.Linear(controller_hidden, 2),
+        )
+
+    def prepare(self, batch: dict) -> dict:
+        """The batch with its `decisions`, made from `actions` and `loss_from`; call it before the batch goes to a GPU."""
+        loss_from = batch.get("loss_from")
+        loss_from = None if loss_from is None else loss_from.cpu()
+        return {**batch, "decisions": pack_decisions(batch["actions"].cpu(), loss_from, self.max_repeats)}
+
+    def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
+        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them."""
+        decisions: TeacherForcing = batch["decisions"]
+        features = batch["features"].flatten(0, 1)[decisions.frames]
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
+        question = self.question_projection(self.question(batch["questions"]))
+        planner_input = torch.cat(
+            [
+                image[decisions.planner_frame],
+                question[decisions.planner_walk],
+                self.action_embedding(decisions.planner_input),
+            ],
+            dim=1,
+        )
+        hidden = self.planner(PackedSequence(planner_input, torch.tensor(decisions.batch_sizes)))[0].data
+        controller_input = torch.cat(
+            [
+                image[decisions.controller_frame],
+                self.action_embedding(decisions.controller_input),
+                hidden[decisions.controller_planner],
+            ],
+            dim=1,
+        )
+        return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
+
+    def loss(self, batch: dict) -> dict[str, Tensor | int]:
+        """Teacher forcing on walks: `loss` is the planner's mean cross-entropy plus the controller's.
+
+        batch: features (B, T, F); actions (B, T) int64, padded with -1, each ending with STOP; questions (B, L) int64,
+        padded with 0; optionally loss_from (B,) int64, the first action that counts; optionally `decisions` from
+        `prepare`, without which a batch on a GPU costs a synchronisation.
+        """
+        if "decisions" not in batch:
+            batch = self.prepare(batch)
+            batch["decisions"] = batch["decisions"].to(batch["features"].device)
+        decisions = batch["decisions"]
+        planner_logits, controller_logits = self(batch)
+        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target)
+        controller_loss, controller_accuracy = _score(controller_logits, decisions.controller_target)
+        return {
+            "loss": planner_loss + controller_loss,
+            "planner_loss": planner_loss.detach(),
+            "controller_loss": controller_loss.detach(),
+            "planner_accuracy": planner_accuracy,
+            "controller_accuracy": controller_accuracy,
+            "num_planner": len(decisions.planner_target),
+            "num_controller": len(decisions.controller_target),
+        }
+
+    def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
+        """Agents that have seen nothing yet; encodes each question once."""
+        question = self.question_projection(self.question(questions))
+        zeros = question.new_zeros(len(questions), self.planner_hidden)
+        running = torch.full_like(questions[:, 0], START)
+        hidden = (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
+        return PacmanState(question, hidden, running, torch.zeros_like(running))
+
+    def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
+        """Asks both planner and controller of all agents; `act` takes the one whose turn it is."""
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
+        running = self.action_embedding(state.running)
+        planner_input = torch.cat([image, state.question, running], dim=1).unsqueeze(1)
+        before = tuple(h.unsqueeze(0) for h in state.hidden)
+        after = self.planner(planner_input, before if len(before) == 2 else before[0])[1]
+        hidden = tuple(h.squeeze(0) for h in (after if isinstance(after, tuple) else (after,)))
+        return Decision(
+            planner_logits=self.planner_head(hidden[0]),
+            controller_logits=self.controller(torch.cat([image, running, state.hidden[0]], dim=1)),
+            may_repeat=(state.running != START) & (state.repeats < self.max_repeats),
+            hidden=hidden,
+        )
+
+    def act(
+        self,
+        state: PacmanState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+        sample: bool = False,
+    ) -> tuple[PacmanState, Int64[Tensor, " N"]]:
+        """One primitive step: the frames' features -> the next state and actions.
+
+        `forced` actions are taken instead of the agent's own (warm-up along a given history). Rows that are not `active`
+        keep their state and return STOP, whatever `forced` holds for them. `sample` draws instead of taking the best.
+        """
+        decision = self.decide(state, features)
+        if forced is None:
+            repeat = decision.may_repeat & (_choose(decision.controller_logits, sample) == REPEAT)
+            actions = torch.where(repeat, state.running, _choose(decision.planner_logits, sample))
+        else:
+            repeat, actions = decision.may_repeat & (forced == state.running), forced
+        active = torch.ones_like(repeat) if active is None else active
+        planned = (active & ~repeat).unsqueeze(1)
+        after = PacmanState(
+            question=state.question,
+            hidden=tuple(
+                torch.where(planned, new, old) for new, old in zip(decision.hidden, state.hidden, strict=True)
+            ),
+            running=torch.where(active, actions, state.running),
+            repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
+        )
+        return after, torch.where(active, actions, int(Action.STOP))
+
+
+def _projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
+
+
+def _score(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy and accuracy; zeros, not nan, where there is nothing to decide (`max_repeats=1`)."""
+    count = max(len(target), 1)
+    loss = F.cross_entropy(logits.float(), target, reduction="sum") / count
+    return loss, (logits.argmax(1) == target).sum() / count
+
+
+def _choose(logits: Tensor, sample: bool) -> Tensor:
+    """The likeliest of each row, or a draw: the maximum after adding Gumbel noise follows the softmax."""
+    if sample:
+        logits = logits.float() - torch.empty_like(logits, dtype=torch.float32).exponential_().log()
+    return logits.argmax(1)

@@ -1,0 +1,483 @@
+"""The networks: encoder, question encoder, PACMAN, answerers and the agent's checkpoint."""
+
+import itertools
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from data.vocabulary import SPECIALS, Vocabulary
+from models.agent import Agent
+from models.answerer import Answerer, QuestionOnly
+from models.encoder import (
+    Encoder,
+    MultitaskCNN,
+    load_encoder,
+    save_encoder,
+    to_output_grid,
+    upsample_aligned,
+)
+from models.pacman import START, Pacman, hierarchical_targets
+from models.question import QuestionEncoder
+
+FORWARD, LEFT, RIGHT, STOP = range(4)
+VOCABULARY = Vocabulary((*SPECIALS, "color", "is", "sofa", "the", "what"), ("blue", "kitchen", "red"))
+
+
+def frames(num: int, size: int = 224, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).integers(0, 256, (num, size, size, 3), np.uint8))
+
+
+def lived_in(encoder: Encoder) -> Encoder:
+    """Batch norm with statistics that are not 0 and 1."""
+    generator = torch.Generator().manual_seed(1)
+    for norm in encoder.norms:
+        for tensor, low, high in (
+            (norm.weight.data, 0.5, 1.5),
+            (norm.bias.data, -0.3, 0.3),
+            (norm.running_mean, -0.2, 0.2),
+            (norm.running_var, 0.01, 0.1),
+        ):
+            tensor.uniform_(low, high, generator=generator)
+    return encoder.eval()
+
+
+def small_pacman(**changes) -> Pacman:
+    return Pacman(9, 6, **{"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, **changes})
+
+
+def random_walks(rng: np.random.Generator, num: int = 9, longest: int = 30) -> list[list[int]]:
+    """Walks with long runs, so that the repeat limit is reached."""
+    walks = []
+    for _ in range(num):
+        runs = [[int(a)] * int(rng.integers(1, 13)) for a in rng.integers(0, 3, int(rng.integers(0, 6)))]
+        walks.append([*itertools.chain(*runs)][: longest - 1] + [STOP])
+    return walks
+
+
+def padded(walks: list[list[int]], extra: int = 0) -> torch.Tensor:
+    width = max(map(len, walks)) + extra
+    return torch.tensor([[*walk, *[-1] * (width - len(walk))] for walk in walks])
+
+
+def walk_batch(rng: np.random.Generator, walks: list[list[int]], extra: int = 0) -> dict:
+    actions = padded(walks)
+    features = torch.from_numpy(rng.standard_normal((*actions.shape, 6)).astype(np.float32))
+    questions = torch.from_numpy(rng.integers(1, 9, (len(walks), 5)))
+    for row, length in zip(questions, rng.integers(1, 6, len(walks)), strict=True):
+        row[length:] = 0
+    if extra:
+        junk = torch.full((len(walks), extra, 6), 1e3)
+        actions, features = padded(walks, extra), torch.cat([features, junk], 1)
+        questions = torch.nn.functional.pad(questions, (0, extra))
+    return {"features": features, "actions": actions, "questions": questions}
+
+
+def reference_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
+    """The released code's rule, step by step (reference 2.2)."""
+    out = {name: [] for name in ("planner_in", "planner_out", "planner_frames")}
+    out |= {name: [] for name in ("frames", "running", "targets", "planner_index", "forced")}
+    previous, fresh, repeats, planner = START, START, 0, -1
+    for t, action in enumerate(walk):
+        returned = action != previous
+        if t > 0:
+            out["frames"].append(t)
+            out["running"].append(fresh)
+            out["targets"].append(int(not returned))
+            out["planner_index"].append(planner)
+            out["forced"].append(int(previous is None))
+        if returned:
+            out["planner_in"].append(fresh)
+            out["planner_out"].append(action)
+            out["planner_frames"].append(t)
+            planner, repeats = planner + 1, 0
+        repeats += 1
+        fresh = action
+        previous = None if repeats == limit else action
+    return out
+
+
+def vectorised_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
+    actions = padded([walk], extra=3)
+    before = actions.clone()
+    targets = hierarchical_targets(actions, limit)
+    assert torch.equal(actions, before)
+    queries, controls = targets.queries[0], targets.controls[0]
+    return {
+        "planner_in": targets.running[0][queries].tolist(),
+        "planner_out": actions[0][queries].tolist(),
+        "planner_frames": queries.nonzero().flatten().tolist(),
+        "frames": controls.nonzero().flatten().tolist(),
+        "running": targets.running[0][controls].tolist(),
+        "targets": targets.repeats[0][controls].long().tolist(),
+        "planner_index": targets.planner_step[0][controls].tolist(),
+        "forced": targets.forced[0][controls].long().tolist(),
+    }
+
+
+def test_hierarchical_targets_match_the_first_reference_example():
+    targets = vectorised_targets([FORWARD, FORWARD, LEFT, LEFT, FORWARD, FORWARD, FORWARD, RIGHT, STOP], 5)
+    assert targets["planner_in"] == [START, FORWARD, LEFT, FORWARD, RIGHT]
+    assert targets["planner_out"] == [FORWARD, LEFT, FORWARD, RIGHT, STOP]
+    assert targets["planner_frames"] == [0, 2, 4, 7, 8]
+    assert targets["frames"] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert targets["running"] == [FORWARD, FORWARD, LEFT, LEFT, FORWARD, FORWARD, FORWARD, RIGHT]
+    assert targets["targets"] == [1, 0, 1, 0, 1, 1, 0, 0]
+    assert targets["planner_index"] == [0, 0, 1, 1, 2, 2, 2, 3]
+    assert not any(targets["forced"])
+
+
+def test_hierarchical_targets_match_the_second_reference_example():
+    targets = vectorised_targets([FORWARD] * 7 + [STOP], 5)
+    assert targets["planner_out"] == [FORWARD, FORWARD, STOP]
+    assert targets["planner_frames"] == [0, 5, 7]
+    assert targets["targets"] == [1, 1, 1, 1, 0, 1, 0]
+    assert targets["forced"] == [0, 0, 0, 0, 1, 0, 0]
+
+
+def test_hierarchical_targets_match_the_third_reference_example():
+    targets = vectorised_targets([FORWARD] * 5 + [STOP], 5)
+    assert targets["targets"] == [1, 1, 1, 1, 0]
+    assert targets["forced"] == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_hierarchical_targets_agree_with_a_loop_on_random_walks(limit):
+    for walk in random_walks(np.random.default_rng(limit), num=40):
+        assert vectorised_targets(walk, limit) == reference_targets(walk, limit)
+
+
+@pytest.mark.parametrize("planner", ["lstm", "gru"])
+def test_forced_single_steps_equal_teacher_forcing(planner):
+    rng = np.random.default_rng(3)
+    walks = random_walks(rng)
+    batch = walk_batch(rng, walks)
+    batch["loss_from"] = torch.from_numpy(rng.integers(0, 4, len(walks)))
+    navigator = small_pacman(planner=planner).eval()
+    batch = navigator.prepare(batch)
+    with torch.no_grad():
+        planner_logits, controller_logits = navigator(batch)
+        state = navigator.initial_state(batch["questions"])
+        targets = hierarchical_targets(batch["actions"])
+        stepped = {}
+        for t in range(batch["actions"].shape[1]):
+            decision = navigator.decide(state, batch["features"][:, t])
+            active = batch["actions"][:, t] >= 0
+            state, actions = navigator.act(state, batch["features"][:, t], forced=batch["actions"][:, t], active=active)
+            assert torch.equal(actions, torch.where(active, batch["actions"][:, t], STOP))
+            for b in active.nonzero().flatten().tolist():
+                if t < batch["loss_from"][b]:
+                    continue
+                if targets.queries[b, t]:
+                    stepped["planner", b, t] = decision.planner_logits[b]
+                if targets.controls[b, t] and not targets.forced[b, t]:
+                    assert decision.may_repeat[b]
+                    stepped["controller", b, t] = decision.controller_logits[b]
+                elif t > 0:
+                    assert not decision.may_repeat[b]
+    num_steps = batch["actions"].shape[1]
+    frame_rows = batch["decisions"].frames
+    for kind, logits, index in (
+        ("planner", planner_logits, batch["decisions"].planner_frame[batch["decisions"].planner_scored]),
+        ("controller", controller_logits, batch["decisions"].controller_frame),
+    ):
+        rows = frame_rows[index]
+        assert len(rows) == sum(key[0] == kind for key in stepped)
+        expected = torch.stack([stepped[kind, int(r) // num_steps, int(r) % num_steps] for r in rows])
+        torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_loss_equals_a_plain_sum_over_the_steps_of_each_walk():
+    rng = np.random.default_rng(4)
+    walks = random_walks(rng, num=5)
+    batch = walk_batch(rng, walks)
+    navigator = small_pacman().eval()
+    planner_terms, controller_terms = [], []
+    with torch.no_grad():
+        for b, walk in enumerate(walks):
+            targets = reference_targets(walk, 5)
+            state = navigator.initial_state(batch["questions"][b : b + 1])
+            for t, action in enumerate(walk):
+                features = batch["features"][b : b + 1, t]
+                decision = navigator.decide(state, features)
+                if t in targets["planner_frames"]:
+                    planner_terms.append(decision.planner_logits.log_softmax(1)[0, action])
+                if t > 0 and not targets["forced"][t - 1]:
+                    controller_terms.append(decision.controller_logits.log_softmax(1)[0, targets["targets"][t - 1]])
+                state, _ = navigator.act(state, features, forced=torch.tensor([action]))
+        losses = navigator.loss(batch)
+    torch.testing.assert_close(losses["planner_loss"], -torch.stack(planner_terms).mean())
+    torch.testing.assert_close(losses["controller_loss"], -torch.stack(controller_terms).mean())
+    assert (losses["num_planner"], losses["num_controller"]) == (len(planner_terms), len(controller_terms))
+
+
+def test_padding_changes_no_loss():
+    walks = random_walks(np.random.default_rng(5))
+    navigator = small_pacman().eval()
+    tight, wide = (walk_batch(np.random.default_rng(6), walks, extra) for extra in (0, 4))
+    torch.testing.assert_close(navigator.loss(wide)["loss"], navigator.loss(tight)["loss"])
+
+
+def test_a_batch_gives_the_same_loss_the_second_time():
+    rng = np.random.default_rng(7)
+    navigator, batch = small_pacman().eval(), walk_batch(rng, random_walks(rng))
+    before = {name: value.clone() for name, value in batch.items()}
+    first, second = navigator.loss(batch), navigator.loss(batch)
+    assert torch.equal(first["loss"], second["loss"])
+    assert set(batch) == set(before)
+    assert all(torch.equal(batch[name], value) for name, value in before.items())
+
+
+def test_history_before_loss_from_is_read_but_not_scored():
+    rng = np.random.default_rng(8)
+    walks = [[FORWARD, FORWARD, LEFT, RIGHT, STOP], [LEFT, STOP]]
+    navigator, batch = small_pacman().eval(), walk_batch(rng, walks)
+    late = navigator.loss({**batch, "loss_from": torch.tensor([3, 1])})
+    assert (late["num_planner"], late["num_controller"]) == (3, 3)
+    changed = batch["features"].clone()
+    changed[0, 0] += 1
+    assert navigator.loss({**batch, "features": changed, "loss_from": torch.tensor([3, 1])})["loss"] != late["loss"]
+
+
+def test_planner_asked_at_every_step_leaves_the_controller_without_loss():
+    rng = np.random.default_rng(9)
+    losses = small_pacman(max_repeats=1).loss(walk_batch(rng, random_walks(rng)))
+    assert losses["num_controller"] == 0
+    assert losses["controller_loss"] == 0
+    losses["loss"].backward()
+
+
+def test_start_and_actions_have_embeddings_of_their_own():
+    navigator = small_pacman()
+    assert navigator.action_embedding.num_embeddings == 5
+    batch = walk_batch(np.random.default_rng(0), [[FORWARD, FORWARD, STOP]])
+    decisions = navigator.prepare(batch)["decisions"]
+    assert START not in range(4)
+    assert decisions.planner_input.tolist() == [START, FORWARD]
+    assert decisions.controller_input.tolist() == [FORWARD, FORWARD]
+
+
+def test_inactive_agents_keep_their_state_and_stop():
+    rng = np.random.default_rng(10)
+    navigator = small_pacman().eval()
+    questions = torch.from_numpy(rng.integers(1, 9, (4, 5)))
+    state = navigator.initial_state(questions)
+    features = torch.from_numpy(rng.standard_normal((4, 6)).astype(np.float32))
+    state, _ = navigator.act(state, features, forced=torch.tensor([0, 1, 2, 0]))
+    active = torch.tensor([True, False, True, False])
+    after, actions = navigator.act(state, features, active=active)
+    assert actions[~active].tolist() == [STOP, STOP]
+    for old, new in ((state.running, after.running), (state.repeats, after.repeats), *zip(state.hidden, after.hidden)):
+        assert torch.equal(old[~active], new[~active])
+
+
+def test_an_agent_acts_alone_as_it_does_in_a_batch_and_never_repeats_beyond_the_limit():
+    rng = np.random.default_rng(11)
+    navigator = small_pacman(max_repeats=3).eval()
+    navigator.controller[-1].bias.data[:] = torch.tensor([-100.0, 100.0])
+    questions = torch.from_numpy(rng.integers(1, 9, (3, 5)))
+    features = torch.from_numpy(rng.standard_normal((12, 3, 6)).astype(np.float32))
+    together, alone, repeats = navigator.initial_state(questions), navigator.initial_state(questions[1:2]), []
+    for frame in features:
+        together, actions = navigator.act(together, frame)
+        alone, action = navigator.act(alone, frame[1:2])
+        assert action[0] == actions[1]
+        repeats.append(int(alone.repeats))
+    assert repeats == [1, 2, 3] * 4
+
+
+def test_sampling_follows_the_softmax():
+    torch.manual_seed(0)
+    navigator = small_pacman().eval()
+    navigator.planner_head.weight.data.zero_()
+    navigator.planner_head.bias.data[:] = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
+    state = navigator.initial_state(torch.ones(20000, 2, dtype=torch.int64))
+    _, actions = navigator.act(state, torch.zeros(20000, 6), sample=True)
+    torch.testing.assert_close(actions.bincount() / 20000, torch.tensor([0.5, 0.3, 0.15, 0.05]), atol=0.015, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_networks_run_under_autocast_and_on_half_precision_features(dtype):
+    rng = np.random.default_rng(12)
+    navigator, batch = small_pacman().eval(), walk_batch(rng, random_walks(rng))
+    batch["features"] = batch["features"].to(dtype)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert navigator.loss(batch)["loss"].isfinite()
+        state = navigator.initial_state(batch["questions"])
+        state, _ = navigator.act(state, batch["features"][:, 0])
+        navigator.act(state, batch["features"][:, 0])
+        assert Answerer(9, 3, 6)(batch["features"][:, :1], batch["questions"]).isfinite().all()
+
+
+def test_question_encoding_ignores_padding_and_reads_the_last_word():
+    encoder = QuestionEncoder(9, hidden_size=7).eval()
+    question = torch.tensor([[4, 5, 6]])
+    torch.testing.assert_close(encoder(torch.tensor([[4, 5, 6, 0, 0]])), encoder(question))
+    assert not torch.allclose(encoder(torch.tensor([[4, 5, 7]])), encoder(question))
+
+
+@pytest.mark.parametrize("attention", ["dot", "additive"])
+@pytest.mark.parametrize("fusion", ["concat", "product"])
+def test_answerer_gives_no_weight_to_masked_frames(attention, fusion):
+    answerer = Answerer(9, 3, 6, attention=attention, fusion=fusion).eval()
+    questions = torch.tensor([[4, 5], [6, 0]])
+    features = torch.randn(2, 5, 6)
+    mask = torch.tensor([[False, False, True, True, True], [True] * 5])
+    changed = features.clone()
+    changed[0, :2] = 50.0
+    torch.testing.assert_close(answerer(changed, questions, mask), answerer(features, questions, mask))
+    assert answerer(features, questions).shape == (2, 3)
+
+
+def test_dot_product_attention_looks_at_the_frame_that_resembles_the_question():
+    answerer = Answerer(9, 3, 6, hidden_size=4).eval()
+    image = torch.eye(4).unsqueeze(0) * 3
+    weights = answerer.weights(image, torch.tensor([[0.0, 2.0, 0.0, 0.0]]))
+    torch.testing.assert_close(weights, torch.tensor([[0.0, 6.0, 0.0, 0.0]]).softmax(1))
+
+
+def test_encoder_has_the_papers_sizes():
+    encoder = Encoder()
+    assert encoder.feature_size == 3200
+    assert sum(p.numel() for p in encoder.parameters()) == 42464
+    assert encoder(frames(2)).shape == (2, 3200)
+    assert Encoder(112, 96).feature_size == 32 * 3 * 2
+
+
+@pytest.mark.parametrize("size", [(224, 224), (112, 97)])
+def test_folding_batch_norm_and_pooling_changes_nothing(size):
+    encoder = lived_in(Encoder(*size))
+    rgb = frames(2)[:, : size[0], : size[1]]
+    with torch.no_grad():
+        expected = encoder(rgb)
+    found = encoder.for_inference("float32")(rgb)
+    assert (found - expected).norm() / expected.norm() < 1e-5
+    rough = encoder.for_inference("bfloat16")(rgb)
+    assert rough.dtype == torch.float32
+    assert (rough - expected).norm() / expected.norm() < 0.02
+
+
+def test_encoder_refuses_frames_of_another_kind():
+    with pytest.raises(ValueError, match=r"expected uint8 \(B, 224, 224, 3\), got torch.uint8 \(1, 100, 100, 3\)"):
+        Encoder()(frames(1, 100))
+    with pytest.raises(ValueError, match="at least 76"):
+        Encoder(60, 60)
+    with pytest.raises(ValueError, match="precision"):
+        Encoder(112, 112).for_inference("int8")
+
+
+def test_heads_predict_at_the_second_pool_and_in_range():
+    model = MultitaskCNN(Encoder(), 11, trunk_channels=8)
+    outputs = model(frames(2))
+    assert outputs["class_logits"].shape == (2, 11, 53, 53)
+    assert outputs["depth"].shape == (2, 53, 53)
+    assert outputs["rgb"].shape == (2, 3, 53, 53)
+    assert 0 <= outputs["depth"].min() and outputs["rgb"].max() <= 1
+
+
+def test_output_pixels_are_centred_where_their_target_is_sampled():
+    encoder = lived_in(Encoder())
+    rgb = torch.zeros(1, 224, 224, 3, dtype=torch.uint8, requires_grad=False)
+    blank = encoder.maps(rgb)[1]
+    marker = to_output_grid(torch.arange(224 * 224).view(1, 224, 224), (53, 53))[0, 20, 31]
+    rgb.view(-1, 3)[marker] = 255
+    reached = (encoder.maps(rgb)[1] - blank).abs().sum(1)[0].nonzero().float()
+    middle = (reached.min(0).values + reached.max(0).values) / 2
+    assert (middle - torch.tensor([20.0, 31.0])).abs().max() <= 0.5
+
+
+def test_upsampling_keeps_a_deeper_map_centred():
+    column = torch.zeros(1, 1, 24, 24)
+    column[..., 10, 4] = 1
+    large = upsample_aligned(column, (53, 53))[0, 0]
+    y, x = ((large * torch.arange(53.0).view(shape)).sum() / large.sum() for shape in ((53, 1), (1, 53)))
+    assert (float(y), float(x)) == pytest.approx((2 * 10 + 2.5, 2 * 4 + 2.5))
+
+
+def test_encoder_survives_saving_and_loading(tmp_path):
+    encoder = lived_in(Encoder(112, 96))
+    save_encoder(encoder, tmp_path / "e.safetensors")
+    again = load_encoder(tmp_path / "e.safetensors")
+    rgb = frames(1)[:, :112, :96]
+    assert not again.training
+    assert torch.equal(again(rgb), encoder(rgb))
+    assert [p.name for p in tmp_path.iterdir()] == ["e.safetensors"]
+
+
+def test_foreign_damaged_and_missing_encoder_files_are_refused(tmp_path):
+    path = tmp_path / "e.safetensors"
+    with pytest.raises(ValueError, match="cnn_pretrain"):
+        load_encoder(path)
+    path.write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="cannot be read as safetensors"):
+        load_encoder(path)
+    safetensors.torch.save_file({"x": torch.zeros(1)}, path)
+    with pytest.raises(ValueError, match="expected eqa-encoder version 1, got None"):
+        load_encoder(path)
+    encoder = Encoder()
+    encoder.arguments["channels"] = [8, 16, 32, 33]
+    save_encoder(encoder, path)
+    with pytest.raises(ValueError, match="do not fit"):
+        load_encoder(path)
+
+
+def small_agent() -> Agent:
+    words, answers, size = len(VOCABULARY.words), len(VOCABULARY.answers), Encoder(96, 96).feature_size
+    return Agent(
+        lived_in(Encoder(96, 96)),
+        Pacman(words, size, planner_hidden=12),
+        Answerer(words, answers, size),
+        VOCABULARY,
+        question_only=QuestionOnly(words, answers),
+        config={"seed": 3, "scale": {"name": "tiny"}},
+    ).eval()
+
+
+def test_agent_survives_saving_and_loading(tmp_path):
+    agent = small_agent()
+    agent.save(tmp_path / "agent.ckpt")
+    again = Agent.load(tmp_path / "agent.ckpt")
+    assert (again.vocabulary, again.config) == (agent.vocabulary, agent.config)
+    rgb = frames(2)[:, :96, :96]
+    features = agent.eyes("float32")(rgb)
+    assert torch.equal(again.eyes("float32")(rgb), features)
+    questions = torch.from_numpy(VOCABULARY.encode_batch(["what color is the sofa?"] * 2))
+    for old, new in ((agent.answerer, again.answerer), (agent.question_only, again.question_only)):
+        assert torch.equal(new(features[:, None], questions), old(features[:, None], questions))
+    old, new = (a.navigator.decide(a.navigator.initial_state(questions), features) for a in (agent, again))
+    assert torch.equal(old.planner_logits, new.planner_logits)
+
+
+def test_parts_that_do_not_fit_each_other_make_no_agent():
+    with pytest.raises(ValueError, match="num_answers=3"):
+        Agent(Encoder(96, 96), Pacman(9, 128), Answerer(9, 4, 128), VOCABULARY)
+
+
+def test_foreign_older_and_damaged_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "agent.ckpt"
+    with pytest.raises(ValueError, match="agent.ckpt"):
+        Agent.load(path)
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match="agent.ckpt: cannot be read"):
+        Agent.load(path)
+    torch.save({"state": {}, "args": {}, "epoch": 3}, path)
+    with pytest.raises(ValueError, match="expected eqa-agent version 1, got another kind of file"):
+        Agent.load(path)
+    torch.save(small_agent(), path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        Agent.load(path)
+    small_agent().save(path)
+    whole = torch.load(path, weights_only=True)
+    for change, message in (
+        ({"version": 0}, "version 1, got eqa-agent version 0"),
+        ({"modules": {}}, "damaged"),
+        ({"modules": {**whole["modules"], "navigator": {"class": "Popen", "arguments": {}}}}, "expected one of"),
+        ({"modules": {**whole["modules"], "answerer": {**whole["modules"]["answerer"], "state": {}}}}, "do not fit"),
+    ):
+        torch.save({**whole, **change}, path)
+        with pytest.raises(ValueError, match=message):
+            Agent.load(path)
+    path.write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(ValueError, match="cannot be read"):
+        Agent.load(path)
