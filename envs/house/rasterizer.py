@@ -1,0 +1,329 @@
+"""`Renderer`: first-person colour, depth, class and instance images of many scenes and poses in one call, on the CPU.
+
+Colours are sRGB without tone mapping: texel * material * light, the light baked once per vertex of every instance. A
+pixel that hits nothing shows the sky above the horizon and a lawn below it, has depth 0, class 0 and instance 0.
+Equal input gives equal output, bit for bit, whatever the number of threads (`numba.set_num_threads`).
+
+Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numba
+import numpy as np
+from jaxtyping import Float, Integer, UInt8
+
+from envs.house.catalog import Textures, load_catalog
+from envs.house.raster_kernels import TILE, Lens, Scratch, World, bake_light, draw, face_inward
+from envs.house.scene import Meshes, Scene
+
+MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
+
+# sRGB of the outside at elevation -90, just below 0, just above 0 and 90 degrees.
+OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
+
+
+class SharedAssets(Protocol):
+    """What every scene draws from; `envs.house.catalog.Catalog` is one."""
+
+    meshes: Meshes
+    textures: Textures
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A pinhole with square pixels, `height_m` above the floor; a positive pitch looks up."""
+
+    height_px: int = 224
+    width_px: int = 224
+    vertical_fov_deg: float = 60.0
+    height_m: float = 1.0
+    near_m: float = 0.05
+    pitch_rad: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("height_px", "width_px"):
+            if not 1 <= getattr(self, name) <= 8192:
+                raise ValueError(f"{name}: expected 1 to 8192, got {getattr(self, name)}")
+        if not 0 < self.vertical_fov_deg < 180:
+            raise ValueError(f"vertical_fov_deg: expected more than 0 and less than 180, got {self.vertical_fov_deg}")
+        if not self.near_m > 0:
+            raise ValueError(f"near_m: expected more than 0, got {self.near_m}")
+
+    @property
+    def focal_px(self) -> float:
+        return self.height_px / 2 / np.tan(np.radians(self.vertical_fov_deg) / 2)
+
+    def views(self, poses: Float[np.ndarray, "N 3"]) -> Float[np.ndarray, "N 12"]:
+        """Rows right, down, forward in the world, then the position, for poses (x, z, heading)."""
+        x, z, heading = poses.T
+        c, s = np.cos(heading), np.sin(heading)
+        cp, sp = np.full_like(x, np.cos(self.pitch_rad)), np.full_like(x, np.sin(self.pitch_rad))
+        zero, height = np.zeros_like(x), np.full_like(x, self.height_m)
+        return np.stack([c, zero, -s, -s * sp, -cp, -c * sp, -s * cp, sp, -c * cp, x, height, z], axis=1)
+
+
+class Renderer:
+    """Draws the scenes of the last `load`. Not to be shared by threads; each call itself uses all of Numba's threads."""
+
+    def __init__(
+        self,
+        camera: Camera | None = None,
+        modalities: Sequence[str] = tuple(MODALITIES),
+        *,
+        assets: SharedAssets | None = None,
+    ) -> None:
+        """`modalities`: what `render` gives, names of MODALITIES. `assets`: default is the shipped catalogue."""
+        unknown = [name for name in modalities if name not in MODALITIES]
+        if unknown or not modalities:
+            raise ValueError(f"modalities: expected some of {', '.join(MODALITIES)}, got {list(modalities)}")
+        self.camera = camera or Camera()
+        self.modalities = tuple(modalities)
+        self.num_scenes = 0
+        self._assets = assets or load_catalog()
+        self._shared = _prepare_meshes(self._assets.meshes)
+        self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
+        self._outside = _outside_image(self.camera)
+        self._world: World | None = None
+        self._scratch: Scratch | None = None
+
+    def load(self, scenes: Sequence[Scene]) -> None:
+        """Makes `scenes` the ones that `render` draws; `scene_index` counts them in this order."""
+        self._world = _build_world(self._assets, self._shared, scenes)
+        self._scratch = _make_scratch(self._world, self._lens, self._scratch)
+        self.num_scenes = len(scenes)
+
+    def render(
+        self,
+        scene_index: Integer[np.ndarray, " N"],
+        poses: Float[np.ndarray, "N 3"],
+        out: Mapping[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Draws view n of scene scene_index[n] from poses[n] = (x, z, heading_rad).
+
+        Gives rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W) uint8 and instance_id
+        (N, H, W) uint16, those asked for. `out` gives arrays to write into (an earlier result), so that nothing is
+        allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
+        """
+        if self._world is None:
+            raise ValueError("render: no scenes are loaded; call load(scenes) first")
+        scene_index, poses = np.asarray(scene_index), np.asarray(poses, np.float64)
+        if poses.ndim != 2 or poses.shape[1] != 3:
+            raise ValueError(f"poses: expected shape (N, 3) of x, z, heading_rad, got {poses.shape}")
+        if scene_index.shape != poses.shape[:1] or scene_index.dtype.kind not in "iu":
+            raise ValueError(
+                f"scene_index: expected {len(poses)} integers, one per pose, "
+                f"got {scene_index.dtype} of shape {scene_index.shape}"
+            )
+        if not np.isfinite(poses).all():
+            row = int(np.flatnonzero(~np.isfinite(poses).all(axis=1))[0])
+            raise ValueError(f"poses: expected finite numbers, got {poses[row]} in row {row}")
+        if len(poses) and not (0 <= scene_index.min() and scene_index.max() < self.num_scenes):
+            raise ValueError(
+                f"scene_index: expected 0 to {self.num_scenes - 1} ({self.num_scenes} scenes are loaded), "
+                f"got {scene_index.min()} to {scene_index.max()}"
+            )
+        return self._draw(scene_index.astype(np.int64), self.camera.views(poses), out)
+
+    def _draw(
+        self, scene_index: np.ndarray, views: np.ndarray, out: Mapping[str, np.ndarray] | None
+    ) -> dict[str, np.ndarray]:
+        num, size = len(views), (self.camera.height_px, self.camera.width_px)
+        images, unused = {}, []
+        for name, kind in MODALITIES.items():
+            shape = (num, *size, 3) if name == "rgb" else (num, *size)
+            if name not in self.modalities:
+                unused.append(np.empty((1,) * len(shape), kind))
+            elif out is None:
+                images[name] = np.empty(shape, kind)
+            else:
+                images[name] = _checked(name, out.get(name), shape, kind)
+        unused = iter(unused)
+        targets = [images[name] if name in images else next(unused) for name in MODALITIES]
+        wanted = np.array([name in images for name in MODALITIES])
+        if num:
+            draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
+        return images
+
+
+def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:
+    fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == kind and array.flags.c_contiguous
+    if not fits:
+        got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"out[{name!r}]: expected a C-contiguous {np.dtype(kind)} array of shape {shape}, got {got}")
+    return array
+
+
+def render_top_down(
+    scene: Scene, size_px: int = 512, *, cut_height_m: float = 2.0, assets: SharedAssets | None = None
+) -> tuple[dict[str, np.ndarray], tuple[float, float, float]]:
+    """A square plan picture of a scene without what lies above `cut_height_m`: north (-Z) up, on white.
+
+    Returns the images (rgb, class_id, instance_id; each (size_px, size_px, ...)) and (x, z, metres): the plan coordinates
+    of the image's top left corner and the width of a pixel. It is drawn from 1 km up, which shifts nothing by more than
+    a centimetre or two.
+    """
+    altitude_m = 1000.0
+    sphere = scene.instances.sphere[scene.instances.room >= 0]
+    sphere = sphere if len(sphere) else scene.instances.sphere
+    if not len(sphere):
+        raise ValueError(f"scene {scene.house_id}: expected at least one instance to draw, got none")
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for corners in _world_boxes(scene, (assets or load_catalog()).meshes):
+        low, high = np.minimum(low, corners.min(axis=0)), np.maximum(high, corners.max(axis=0))
+    extent = 1.04 * float((high - low).max())
+    middle = (low + high) / 2
+    fov = np.degrees(2 * np.arctan(extent / 2 / altitude_m))
+    camera = Camera(size_px, size_px, fov, height_m=altitude_m, near_m=altitude_m - cut_height_m)
+    renderer = Renderer(camera, ("rgb", "class_id", "instance_id"), assets=assets)
+    renderer._outside[:] = 255
+    renderer.load([scene])
+    view = np.array([[1, 0, 0, 0, 0, 1, 0, -1, 0, middle[0], altitude_m, middle[1]]], np.float64)
+    images = renderer._draw(np.zeros(1, np.int64), view, None)
+    corner = middle - extent / 2
+    return {name: image[0] for name, image in images.items()}, (float(corner[0]), float(corner[1]), extent / size_px)
+
+
+def _world_boxes(scene: Scene, shared: Meshes) -> list[Float[np.ndarray, "8 2"]]:
+    """Plan coordinates of the corners of every building instance's box, or of every instance if there is no building."""
+    items = scene.instances
+    chosen = np.flatnonzero(items.instance_id == 0)
+    boxes = []
+    for i in chosen if len(chosen) else range(len(items.mesh)):
+        own = items.mesh[i] - len(shared.vertex_range)
+        meshes, row = (scene.meshes, own) if own >= 0 else (shared, items.mesh[i])
+        vertices = meshes.vertices[slice(*meshes.vertex_range[row])]
+        if len(vertices):
+            corners = np.array(np.meshgrid(*zip(vertices.min(axis=0), vertices.max(axis=0), strict=True))).reshape(3, 8)
+            boxes.append((items.rotation_scale[i] @ corners + items.translation[i][:, None])[[0, 2]].T)
+    return boxes
+
+
+def _outside_image(camera: Camera) -> UInt8[np.ndarray, "H W 3"]:
+    """What a view shows where nothing was drawn; it depends on the pitch alone, so all views share it."""
+    rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
+    columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
+    x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
+    up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
+    share = np.arcsin(up / np.sqrt(x * x + y * y + z * z))[..., None] / (np.pi / 2)
+    near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
+    return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)
+
+
+def _prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
+    """A mesh set as the kernels want it: coordinates apart, faces relative to their mesh, boxes, winding."""
+    counts = np.diff(meshes.face_range, axis=1)[:, 0]
+    first_vertex = np.zeros(len(meshes.faces), np.int32)
+    for (begin, end), first in zip(meshes.face_range, meshes.vertex_range[:, 0], strict=True):
+        first_vertex[begin:end] = first
+    faces = np.ascontiguousarray(meshes.faces - first_vertex[:, None], np.int32)
+    inward = np.empty(len(faces), np.bool_)
+    face_inward(meshes.vertices, meshes.normals, faces, first_vertex, inward)
+    box = np.zeros((len(counts), 6), np.float32)
+    for g, (begin, end) in enumerate(meshes.vertex_range):
+        if end > begin:
+            low, high = meshes.vertices[begin:end].min(axis=0), meshes.vertices[begin:end].max(axis=0)
+            box[g] = *((low + high) / 2), *((high - low) / 2 * np.float32(1.00001) + np.float32(1e-6))
+    return {
+        "xyz": np.ascontiguousarray(meshes.vertices.T),
+        "normals": meshes.normals,
+        "uv": meshes.uv,
+        "faces": faces,
+        "face_slot": meshes.face_slot,
+        "face_inward": inward,
+        "vertex_range": meshes.vertex_range.astype(np.int64),
+        "face_range": meshes.face_range.astype(np.int64),
+        "box": box,
+    }
+
+
+def _build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Sequence[Scene]) -> World:
+    """Puts the scenes' meshes behind the shared ones, and their instances and materials end to end."""
+    own = [_prepare_meshes(scene.meshes) for scene in scenes]
+    parts = [shared, *own]
+    num_vertices = np.cumsum([0] + [part["xyz"].shape[1] for part in parts])
+    num_faces = np.cumsum([0] + [len(part["faces"]) for part in parts])
+    num_meshes = np.cumsum([0] + [len(part["box"]) for part in parts])
+    mesh = {name: np.concatenate([part[name] for part in parts]) for name in shared if name not in _OFFSET}
+    mesh["xyz"] = np.concatenate([part["xyz"] for part in parts], axis=1)
+    for name, offsets in (("vertex_range", num_vertices), ("face_range", num_faces)):
+        mesh[name] = np.concatenate([part[name] + offset for part, offset in zip(parts, offsets[:-1], strict=True)])
+    num_shared = num_meshes[1]
+    num_instances = np.cumsum([0] + [len(scene.instances.mesh) for scene in scenes])
+    num_materials = np.cumsum([0] + [len(scene.materials.rgb) for scene in scenes])
+
+    def join(pick, kind, width=()):
+        rows = [np.asarray(pick(k, scene), kind).reshape(-1, *width) for k, scene in enumerate(scenes)]
+        return np.concatenate([np.empty((0, *width), kind), *rows])
+
+    def mesh_row(k, scene):
+        row = scene.instances.mesh.astype(np.int64)
+        if len(row) and not (0 <= row.min() and row.max() < num_shared + len(own[k]["box"])):
+            raise ValueError(
+                f"scene {scene.house_id}: instances.mesh has a row outside 0 to {num_shared}+{len(own[k]['box'])}"
+            )
+        return np.where(row < num_shared, row, row - num_shared + num_meshes[k + 1])
+
+    rotation_scale = join(lambda k, s: s.instances.rotation_scale, np.float64, (3, 3))
+    mesh_of = join(mesh_row, np.int64)
+    determinant = np.linalg.det(rotation_scale)
+    if not (np.abs(determinant) > 1e-12).all():
+        raise ValueError("instances.rotation_scale: expected invertible matrices, got one that flattens its mesh")
+    lights = np.diff(mesh["vertex_range"], axis=1)[mesh_of, 0] if len(mesh_of) else np.zeros(0, np.int64)
+    light_start = np.concatenate([[0], np.cumsum(lights)])
+    light = np.empty((light_start[-1], 2), np.uint8)
+    normal_matrix = np.swapaxes(np.linalg.inv(rotation_scale), 1, 2)
+    bake_light(mesh.pop("normals"), mesh["vertex_range"], mesh_of, normal_matrix, light_start, light)
+    return World(
+        **mesh,
+        scene_range=np.stack([num_instances[:-1], num_instances[1:]], axis=1).astype(np.int64).reshape(-1, 2),
+        mesh=mesh_of,
+        rotation_scale=rotation_scale,
+        translation=join(lambda k, s: s.instances.translation, np.float64, (3,)),
+        mirrored=determinant < 0,
+        material=join(lambda k, s: s.instances.material + num_materials[k], np.int64),
+        class_id=join(lambda k, s: s.instances.class_id, np.uint8),
+        instance_id=join(lambda k, s: s.instances.instance_id, np.uint16),
+        sphere=join(lambda k, s: s.instances.sphere, np.float64, (4,)),
+        light_start=light_start[:-1].astype(np.int64),
+        light=light,
+        rgb=join(lambda k, s: s.materials.rgb, np.uint8, (3,)),
+        texture=join(lambda k, s: s.materials.texture, np.int32),
+        unlit=join(lambda k, s: s.materials.unlit, np.uint8),
+        texels=assets.textures.texels,
+        texel_start=assets.textures.offset,
+        size_log2=assets.textures.size_log2,
+    )
+
+
+_OFFSET = ("xyz", "vertex_range", "face_range")
+
+
+def _make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
+    """Working memory that is large enough for the world's largest scene; the old one where it is."""
+    vertices = faces = instances = 1
+    for first, last in world.scene_range:
+        rows = world.mesh[first:last]
+        vertices = max(vertices, int(np.diff(world.vertex_range[rows], axis=1).sum()))
+        faces = max(faces, int(np.diff(world.face_range[rows], axis=1).sum()))
+        instances = max(instances, int(last - first))
+    if old and old.point.shape[2] >= vertices and len(old.state[0]) >= faces and len(old.key[0]) >= instances:
+        return old
+    threads = numba.config.NUMBA_NUM_THREADS
+    tiles = (-(-lens.height // TILE), -(-lens.width // TILE))
+    return Scratch(
+        inverse_depth=np.empty((threads, lens.height, lens.width), np.float32),
+        record=np.empty((threads, lens.height, lens.width), np.int32),
+        tile=np.empty((threads, *tiles), np.float32),
+        order=np.empty((threads, instances), np.int64),
+        key=np.empty((threads, instances), np.float64),
+        matrix=np.empty((threads, 12), np.float32),
+        vertex_start=np.empty((threads, instances), np.int64),
+        point=np.empty((threads, 6, vertices), np.float32),
+        plane=np.empty((threads, faces, 3), np.float32),
+        attribute=np.empty((threads, faces, 9), np.float32),
+        owner=np.empty((threads, faces, 2), np.int64),
+        state=np.empty((threads, faces), np.uint8),
+    )
