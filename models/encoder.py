@@ -15,11 +15,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import safetensors
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Float32, UInt8
 from torch import Tensor, nn
 
 from envs.files import written_aside
@@ -115,6 +116,10 @@ class FrozenEncoder(nn.Module):
                 candidates = x.permute(0, 2, 3, 1).reshape(batch, height, width, 4, channels // 4)
                 x = candidates.amax(3).relu_().permute(0, 3, 1, 2)
         return x.flatten(1).float()
+
+    def features(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float32[np.ndarray, "B F"]:
+        """The same for arrays, on whatever device the encoder is; the frames are not copied on a CPU."""
+        return self(torch.from_numpy(rgb).to(self.weight0.device)).cpu().numpy()
 
 
 def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -1,0 +1,109 @@
+"""How the navigator and the answerers learn from demonstrations (Das et al. 2018, Sec. 4.1, "Independent Pretraining").
+
+The navigator mimics shortest walks under teacher forcing; the answerer sees their last frames. Batches come from
+`data.datamodules`; the arguments are plain values, so that Lightning's own checkpoint rebuilds a module.
+"""
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from models.answerer import Answerer, QuestionOnly
+from models.pacman import Pacman
+from models.rebuild import REBUILDABLE
+
+OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
+
+
+class NavigatorImitation(pl.LightningModule):
+    """Cross-entropy on the demonstrations' planner and controller decisions.
+
+    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, planner_loss,
+    controller_loss, planner_accuracy, controller_accuracy; each is a mean over decisions, not over batches.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        lr: float = 1e-3,
+        optimizer: str = "adamax",
+        navigator: str = Pacman.__name__,
+        options: dict | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        _known("optimizer", optimizer, OPTIMIZERS)
+        _known("navigator", navigator, REBUILDABLE)
+        self.navigator = REBUILDABLE[navigator](vocabulary_size, feature_size, **(options or {}))
+
+    def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
+        return self.navigator.prepare(batch)
+
+    def training_step(self, batch: dict, batch_idx: int) -> Tensor:
+        return self._step(batch, "train")
+
+    def validation_step(self, batch: dict, batch_idx: int) -> None:
+        self._step(batch, "val")
+
+    def _step(self, batch: dict, stage: str) -> Tensor:
+        losses = self.navigator.loss(batch)
+        for part, count in (("planner", losses["num_planner"]), ("controller", losses["num_controller"])):
+            if count:
+                for name in (f"{part}_loss", f"{part}_accuracy"):
+                    self.log(f"{stage}/{name}", losses[name], on_step=False, on_epoch=True, batch_size=count)
+        self.log(f"{stage}/loss", losses["loss"], on_step=False, on_epoch=True, batch_size=losses["num_planner"])
+        return losses["loss"]
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+
+
+class AnswererImitation(pl.LightningModule):
+    """Cross-entropy of the answer, given the last frames of a shortest walk; `question_only` hides the frames.
+
+    Logs, for train and val: loss, accuracy.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_answers: int,
+        feature_size: int,
+        *,
+        lr: float = 3e-4,
+        optimizer: str = "adam",
+        question_only: bool = False,
+        options: dict | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        _known("optimizer", optimizer, OPTIMIZERS)
+        if question_only:
+            self.answerer = QuestionOnly(vocabulary_size, num_answers, **(options or {}))
+        else:
+            self.answerer = Answerer(vocabulary_size, num_answers, feature_size, **(options or {}))
+
+    def training_step(self, batch: dict, batch_idx: int) -> Tensor:
+        return self._step(batch, "train")
+
+    def validation_step(self, batch: dict, batch_idx: int) -> None:
+        self._step(batch, "val")
+
+    def _step(self, batch: dict, stage: str) -> Tensor:
+        logits = self.answerer(batch["features"], batch["questions"])
+        loss = F.cross_entropy(logits, batch["answers"])
+        accuracy = (logits.argmax(1) == batch["answers"]).float().mean()
+        values = {f"{stage}/loss": loss.detach(), f"{stage}/accuracy": accuracy}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=len(logits))
+        return loss
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+
+
+def _known(what: str, name: str, known: dict) -> None:
+    if name not in known:
+        raise ValueError(f"{what}: expected one of {sorted(known)}, got {name!r}")

@@ -1,0 +1,139 @@
+"""Learning from demonstrations: each learner masters a toy in seconds, and its module survives Lightning's checkpoint."""
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+from models.imitation import AnswererImitation, NavigatorImitation
+
+FORWARD, LEFT, RIGHT, STOP = range(4)
+LEFT_WORD, RIGHT_WORD, FEATURES = 4, 5, 12
+
+
+def trainer(folder, **options) -> pl.Trainer:
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    return pl.Trainer(default_root_dir=folder, enable_checkpointing=False, num_sanity_val_steps=0, **quiet, **options)
+
+
+def turning_batches(num_batches: int, seed: int) -> DataLoader:
+    """Walks that go forward until a mark is seen, then turn as the question says until the goal is seen, then stop."""
+    rng = np.random.default_rng(seed)
+    batches = []
+    for _ in range(num_batches):
+        walks, words = [], rng.choice([LEFT_WORD, RIGHT_WORD], 16)
+        for word in words:
+            ahead, turns = rng.integers(1, 9), rng.integers(1, 6)
+            walks.append([FORWARD] * ahead + [LEFT if word == LEFT_WORD else RIGHT] * turns + [STOP])
+        actions = np.full((16, max(map(len, walks))), -1)
+        features = rng.standard_normal((*actions.shape, FEATURES)).astype(np.float32) * 0.1
+        for row, walk in enumerate(walks):
+            actions[row, : len(walk)] = walk
+            features[row, : len(walk), 0] = [a in (LEFT, RIGHT) for a in walk]
+            features[row, : len(walk), 1] = [a == STOP for a in walk]
+        batches.append(
+            {
+                "features": torch.from_numpy(features),
+                "actions": torch.from_numpy(actions),
+                "questions": torch.from_numpy(np.stack([np.full(16, 6), words, np.full(16, 3)], 1)),
+                "loss_from": torch.zeros(16, dtype=torch.int64),
+            }
+        )
+    return DataLoader(batches, batch_size=None)
+
+
+def pointing_batches(num_batches: int, seed: int) -> DataLoader:
+    """Of five frames the one whose feature matches the question's word holds the answer; the others hold wrong ones."""
+    rng = np.random.default_rng(seed)
+    batches = []
+    for _ in range(num_batches):
+        names = rng.permuted(np.tile(np.arange(5), (64, 1)), axis=1)
+        values = rng.integers(0, 3, (64, 5))
+        asked = rng.integers(0, 5, 64)
+        features = np.concatenate([np.eye(5)[names], np.eye(3)[values]], 2).astype(np.float32) * 3
+        answers = values[np.arange(64), (names == asked[:, None]).argmax(1)]
+        batches.append(
+            {
+                "features": torch.from_numpy(features),
+                "questions": torch.from_numpy(np.stack([asked + 4, np.full(64, 3)], 1)),
+                "answers": torch.from_numpy(answers),
+            }
+        )
+    return DataLoader(batches, batch_size=None)
+
+
+def test_navigator_learns_to_turn_where_the_question_says(tmp_path):
+    pl.seed_everything(0, verbose=False)
+    options = {"planner_hidden": 64, "controller_hidden": 64, "question_hidden": 32, "dropout": 0.0}
+    module = NavigatorImitation(10, FEATURES, lr=5e-3, options=options)
+    fit = trainer(tmp_path, max_epochs=6)
+    fit.fit(module, turning_batches(25, seed=1), turning_batches(4, seed=2))
+    assert fit.callback_metrics["val/planner_accuracy"] > 0.97
+    assert fit.callback_metrics["val/controller_accuracy"] > 0.97
+    assert fit.callback_metrics["val/loss"] < 0.2
+
+    navigator = module.navigator.eval()
+    state = navigator.initial_state(torch.tensor([[6, LEFT_WORD, 3], [6, RIGHT_WORD, 3]]))
+    taken = []
+    for mark in [(0, 0)] * 3 + [(1, 0)] * 2 + [(0, 1)]:
+        features = torch.zeros(2, FEATURES)
+        features[:, :2] = torch.tensor(mark)
+        state, actions = navigator.act(state, features)
+        taken.append(actions.tolist())
+    assert taken == [[FORWARD, FORWARD]] * 3 + [[LEFT, RIGHT]] * 2 + [[STOP, STOP]]
+
+
+def test_answerer_learns_to_look_at_the_frame_that_the_question_means(tmp_path):
+    pl.seed_everything(0, verbose=False)
+    options = {"hidden_size": 32, "dropout": 0.0}
+    module = AnswererImitation(10, 3, 8, lr=5e-3, options=options)
+    fit = trainer(tmp_path, max_epochs=12)
+    fit.fit(module, pointing_batches(25, seed=1), pointing_batches(4, seed=2))
+    assert fit.callback_metrics["val/accuracy"] > 0.95
+
+
+def test_question_only_answerer_learns_what_the_words_give_away_and_no_more(tmp_path):
+    pl.seed_everything(0, verbose=False)
+    batches = list(pointing_batches(10, seed=1))
+    for batch in batches:
+        batch["answers"] = batch["questions"][:, 0] % 3
+    module = AnswererImitation(10, 3, 8, lr=1e-2, question_only=True, options={"dropout": 0.0})
+    fit = trainer(tmp_path, max_epochs=5)
+    fit.fit(module, DataLoader(batches, batch_size=None), DataLoader(batches, batch_size=None))
+    assert fit.callback_metrics["val/accuracy"] == 1.0
+    hidden = [{**batch, "features": torch.zeros_like(batch["features"])} for batch in batches]
+    assert fit.validate(module, DataLoader(hidden, batch_size=None), verbose=False)[0]["val/accuracy"] == 1.0
+
+
+def test_reported_means_count_every_decision_once(tmp_path):
+    batches = list(turning_batches(3, seed=5))
+    batches[0] = {name: value[:2] for name, value in batches[0].items()}
+    module = NavigatorImitation(10, FEATURES, options={"planner_hidden": 8, "question_hidden": 8})
+    found = trainer(tmp_path).validate(module, DataLoader(batches, batch_size=None), verbose=False)[0]
+    losses = [module.eval().navigator.loss(batch) for batch in batches]
+    for part in ("planner", "controller"):
+        counts = [x[f"num_{part}"] for x in losses]
+        expected = sum(float(x[f"{part}_loss"]) * n for x, n in zip(losses, counts, strict=True)) / sum(counts)
+        assert found[f"val/{part}_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_modules_come_back_from_lightnings_checkpoint(tmp_path):
+    sizes = {"planner_hidden": 8, "controller_hidden": 8, "question_hidden": 8}
+    for module, cls in (
+        (NavigatorImitation(10, FEATURES, lr=2e-3, options=sizes), NavigatorImitation),
+        (AnswererImitation(10, 3, 8, question_only=True), AnswererImitation),
+    ):
+        fit = trainer(tmp_path, max_epochs=0)
+        fit.strategy.connect(module)
+        fit.save_checkpoint(tmp_path / "x.ckpt")
+        again = cls.load_from_checkpoint(tmp_path / "x.ckpt", weights_only=True)
+        assert again.hparams == module.hparams
+        assert all(torch.equal(a, b) for a, b in zip(again.parameters(), module.parameters(), strict=True))
+
+
+def test_unknown_optimizer_and_navigator_are_refused():
+    with pytest.raises(ValueError, match="optimizer: expected one of .*adamax.*, got 'lion'"):
+        NavigatorImitation(10, FEATURES, optimizer="lion")
+    with pytest.raises(ValueError, match="navigator: expected one of .*Pacman.*, got 'Nobody'"):
+        NavigatorImitation(10, FEATURES, navigator="Nobody")
