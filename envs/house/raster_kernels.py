@@ -10,10 +10,12 @@ screen, so one plane (a, b, c) each, found from the unclipped triangle, is exact
 An edge's crossing with a row is always computed from its upper end by the same expression, so that triangles that share
 an edge leave neither gaps nor doubly drawn pixels.
 
+`no_type_check` keeps jaxtyping's import hook, which the tests use, from wrapping what Numba compiles.
+
 Axes: N views, H W image, V vertices, F faces, G meshes, I instances, L lights (one per vertex of every instance).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import get_thread_id, njit, prange
@@ -82,6 +84,7 @@ class Lens(NamedTuple):
 
 
 @njit(**_SHARP)
+@no_type_check
 def bake_light(normals, vertex_range, mesh, normal_matrix, start, light):
     """Fills `light` (L, 2) for both sides of every vertex of every instance; see `_brightness`."""
     for i in range(mesh.size):
@@ -99,6 +102,7 @@ def bake_light(normals, vertex_range, mesh, normal_matrix, start, light):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _brightness(x, y, z):
     """Share of full light, 0 to 1, on a surface whose unit normal is (x, y, z): sky and floor glow, sun, and a fill."""
     ambient = 0.66 + 0.08 * y
@@ -108,6 +112,7 @@ def _brightness(x, y, z):
 
 
 @njit(**_SHARP)
+@no_type_check
 def face_inward(vertices, normals, faces, first_vertex, out):
     """out[f] = whether the cross product of face f's edges points against its vertex normals."""
     for f in range(faces.shape[0]):
@@ -121,6 +126,7 @@ def face_inward(vertices, normals, faces, first_vertex, out):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _select(world, scene, view, lens, order, key):
     """Puts the instances whose bounding spheres reach into the view into `order`, near first; returns how many."""
     half_w, half_h, f = lens.width * 0.5, lens.height * 0.5, lens.focal_px
@@ -147,6 +153,7 @@ def _select(world, scene, view, lens, order, key):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _place(world, i, view, lens, m):
     """m (12,) = model -> view space of instance i: three rows of rotation and scale, then the translation."""
     rot = world.rotation_scale[i]
@@ -164,6 +171,7 @@ def _place(world, i, view, lens, m):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _box_verdict(box, m, lens, tile):
     """-1: the placed box is out of view or hidden. 0: in view and beyond the near plane. 1: reaches the near plane."""
     near, ox, oy = _F(lens.near_m), _F(0.5 * lens.width), _F(0.5 * lens.height)
@@ -197,6 +205,7 @@ def _box_verdict(box, m, lens, tile):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _transform(world, mesh, m, point, start):
     """Writes the mesh's vertices, placed by m, into `point` from column `start`."""
     first = world.vertex_range[mesh, 0]
@@ -218,6 +227,7 @@ def _transform(world, mesh, m, point, start):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _refresh_tiles(depth, tile):
     """tile[y, x] = least 1/z of its TILE x TILE pixels."""
     height, width = depth.shape
@@ -233,6 +243,7 @@ def _refresh_tiles(depth, tile):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _hidden(tile, x0, x1, y0, y1, limit):
     """Whether all tiles under the pixel box [x0, x1) x [y0, y1) hold nothing farther than 1/z = limit."""
     for ty in range(y0 // TILE, (y1 - 1) // TILE + 1):
@@ -243,6 +254,7 @@ def _hidden(tile, x0, x1, y0, y1, limit):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, depth, ids):
     """Writes 1/z and the record number where the triangle is nearest; returns the number of pixels it covers.
 
@@ -284,6 +296,7 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, depth, ids):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _fill_clipped(p, i0, i1, i2, near, a, b, c, record, depth, ids):
     """Cuts a triangle at the near plane and fills the one or two triangles that remain.
 
@@ -316,6 +329,7 @@ def _fill_clipped(p, i0, i1, i2, near, a, b, c, record, depth, ids):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _draw_mesh(world, i, rank, clips, start, lens, p, depth, ids, tile, plane, owner, state, record):
     """Draws all triangles of a placed instance; returns the next free record and the number of pixels covered."""
     near = _F(lens.near_m)
@@ -371,6 +385,7 @@ def _draw_mesh(world, i, rank, clips, start, lens, p, depth, ids, tile, plane, o
 
 
 @njit(**_SHARP)
+@no_type_check
 def _draw_scene(world, scene, view, lens, s, t):
     """Fills 1/z, records and their planes for one view."""
     depth, ids, tile = s.inverse_depth[t], s.record[t], s.tile[t]
@@ -412,6 +427,7 @@ def _draw_scene(world, scene, view, lens, s, t):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _attributes(world, i, face, start, p, back, textured, out):
     """Planes of light/z, and where textured of u/z and v/z, of one face: out (9,)."""
     g = world.mesh[i]
@@ -440,6 +456,7 @@ def _attributes(world, i, face, start, p, back, textured, out):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _mip_level(plane, q, x, y, iz, size_log2):
     """The level at which a texel is about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
     w = _ONE / iz
@@ -452,6 +469,7 @@ def _mip_level(plane, q, x, y, iz, size_log2):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _shade_flat(q, x, y, iz, tint, out):
     """Colour of a run of pixels of one untextured face."""
     base, r, g, b = q[1] * y + q[2], np.int32(tint[0]), np.int32(tint[1]), np.int32(tint[2])
@@ -464,6 +482,7 @@ def _shade_flat(q, x, y, iz, tint, out):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _shade_textured(q, x, y, iz, tint, texels, size, out):
     """Colour of a run of pixels of one textured face; `texels` is one mip level, size its width."""
     light_base, u_base, v_base = q[1] * y + q[2], q[4] * y + q[5], q[7] * y + q[8]
@@ -484,6 +503,7 @@ def _shade_textured(q, x, y, iz, tint, texels, size, out):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _shade_run(world, s, t, record, x, y, iz, out):
     """Colours a run of pixels that show the same record."""
     face, rank = s.owner[t, record, 0], s.owner[t, record, 1]
@@ -517,6 +537,7 @@ def _shade_run(world, s, t, record, x, y, iz, out):
 
 
 @njit(**_SHARP)
+@no_type_check
 def _shade_view(world, lens, s, t, sky, wanted, rgb, depth, class_id, instance_id):
     """Writes the wanted images of one view from the visibility buffer."""
     ox, oy = _HALF - _F(lens.width) * _HALF, _HALF - _F(lens.height) * _HALF
@@ -545,6 +566,7 @@ def _shade_view(world, lens, s, t, sky, wanted, rgb, depth, class_id, instance_i
 
 
 @njit(parallel=True, **_SHARP)
+@no_type_check
 def draw(world, lens, scenes, views, scratch, sky, wanted, rgb, depth, class_id, instance_id):
     """Draws view n of scene scenes[n]; views[n] (12,) holds the rows right, down, forward and the camera's position.
 

@@ -9,11 +9,11 @@ Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numba
 import numpy as np
-from jaxtyping import Float, Integer, UInt8
+from jaxtyping import Float, UInt8
 
 from envs.house.catalog import Textures, load_catalog
 from envs.house.raster_kernels import TILE, Lens, Scratch, World, bake_light, draw, face_inward
@@ -25,6 +25,7 @@ MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id":
 OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
 
 
+@runtime_checkable
 class SharedAssets(Protocol):
     """What every scene draws from; `envs.house.catalog.Catalog` is one."""
 
@@ -97,11 +98,11 @@ class Renderer:
 
     def render(
         self,
-        scene_index: Integer[np.ndarray, " N"],
-        poses: Float[np.ndarray, "N 3"],
+        scene_index: np.ndarray,
+        poses: np.ndarray,
         out: Mapping[str, np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Draws view n of scene scene_index[n] from poses[n] = (x, z, heading_rad).
+        """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, z, heading_rad) of poses (N, 3).
 
         Gives rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W) uint8 and instance_id
         (N, H, W) uint16, those asked for. `out` gives arrays to write into (an earlier result), so that nothing is
