@@ -49,7 +49,9 @@ class Vocabulary:
             words.update(tokenize(episode.question))
             answers.add(episode.answer)
         if not answers:
-            raise ValueError("vocabulary: the training split has no question; python scripts/make_questions.py makes some")
+            raise ValueError(
+                "vocabulary: the training split has no question; python scripts/make_questions.py makes some"
+            )
         return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)))
 
     def encode(self, question: str, *, strict: bool = True) -> list[int]:
@@ -85,12 +87,14 @@ class Vocabulary:
     def answer_id(self, answer: str) -> int:
         """Place of an answer; ValueError naming it if train never gave it."""
         if answer not in self._answer_ids:
-            raise ValueError(f"answer {answer!r}: unknown; expected one of the {len(self.answers)} answers seen in training")
+            raise ValueError(
+                f"answer {answer!r}: unknown; expected one of the {len(self.answers)} answers seen in training"
+            )
         return self._answer_ids[answer]
 
-    def knows(self, episode: Episode) -> bool:
+    def knows(self, question: str, answer: str) -> bool:
         """Whether the question's every word and the answer are in the vocabulary."""
-        return episode.answer in self._answer_ids and all(w in self._word_ids for w in tokenize(episode.question))
+        return answer in self._answer_ids and all(word in self._word_ids for word in tokenize(question))
 
     def to_dict(self) -> dict[str, list[str]]:
         return {"words": list(self.words), "answers": list(self.answers)}

@@ -35,10 +35,12 @@ class Episode:
         unknown = set(fields) - set(cls.__slots__)
         if unknown:
             raise ValueError(f"episode {fields.get('episode_id')!r}: unknown fields {sorted(unknown)}")
+        poses = {"view_points": fields.get("view_points"), "start": fields.get("start")}
+        if poses["view_points"] is not None:
+            poses["view_points"] = tuple(tuple(pose) for pose in poses["view_points"])
+        if poses["start"] is not None:
+            poses["start"] = tuple(poses["start"])
         try:
-            episode = cls(**fields)
+            return cls(**{**fields, **poses})
         except TypeError as error:
             raise ValueError(f"episode {fields.get('episode_id')!r}: {error}") from None
-        view_points = None if episode.view_points is None else tuple(tuple(p) for p in episode.view_points)
-        start = None if episode.start is None else tuple(episode.start)
-        return cls(**{**asdict(episode), "view_points": view_points, "start": start})

@@ -72,9 +72,9 @@ def test_an_unknown_answer_is_named(vocabulary):
 
 
 def test_known_questions_have_every_word_and_the_answer(vocabulary):
-    assert vocabulary.knows(episode("what color is the tv stand?", "red"))
-    assert not vocabulary.knows(episode("what color is the tv stand?", "green"))
-    assert not vocabulary.knows(episode("what color is the bed?", "red"))
+    assert vocabulary.knows("what color is the tv stand?", "red")
+    assert not vocabulary.knows("what color is the tv stand?", "green")
+    assert not vocabulary.knows("what color is the bed?", "red")
 
 
 def test_a_vocabulary_survives_a_checkpoint(vocabulary):

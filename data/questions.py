@@ -1,0 +1,245 @@
+"""Question sets: made from houses, written to and streamed from one file that a person can read.
+
+`make_questions` runs templates over houses, drops what cannot be seen, filters by entropy over all houses, and draws
+splits of the wanted sizes. Val and test keep only words and answers that train has; the header counts what that costs.
+
+The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
+(split -> question type -> number), steps (step -> split -> questions left after it). Each further line is `{"split": ...}` with the
+fields of `envs.episode.Episode`. Splits come one after the other.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from data.balance import could_pass, entropy_filter, sample
+from data.relations import volume_m3
+from data.rules import Rules, load_rules
+from data.templates import Generator, Question
+from data.visibility import ViewPoints, Visible
+from data.vocabulary import Vocabulary
+from envs.episode import Episode
+from envs.files import fingerprint, written_aside
+from envs.house.house import House
+
+FORMAT = "eqa-questions"
+FORMAT_VERSION = 1
+GENERATOR = "questions-1"  # raise with every change of what is asked
+REBUILD = "python scripts/make_questions.py rebuilds it"
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Episodes of each split and the file's header about them."""
+
+    episodes: dict[str, list[Episode]]
+    header: dict
+
+
+def make_questions(
+    houses: Mapping[str, Sequence[House]],
+    *,
+    counts: Mapping[str, int | None],
+    seed: int,
+    visible: Visible,
+    question_set: str = "eqa_v1",
+    goal_radius_m: float = 0.25,
+    rules: Rules | None = None,
+    made_from: Mapping = MappingProxyType({}),
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> QuestionSet:
+    """Makes the questions of all splits together, for the balance is judged over all houses.
+
+    houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
+    visible: see `data.visibility`; asked once for each house, about the objects of questions that could be chosen.
+    made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
+    progress: told (houses looked at, houses) after each house.
+    ValueError if a split ends up empty, saying which step removed what.
+    """
+    rules = rules or load_rules()
+    settings = configuration(
+        counts=counts,
+        seed=seed,
+        question_set=question_set,
+        goal_radius_m=goal_radius_m,
+        rules=rules,
+        made_from=made_from,
+    )
+    by_id = _check_houses(houses, counts)
+    shares, split_of = rules.sets[question_set], {house.id: split for split in houses for house in houses[split]}
+    generator = Generator(rules, list(shares))
+    steps = {"generated": [q for house in by_id.values() for q in generator.generate(house)]}
+    steps["could_be_balanced"] = could_pass(steps["generated"], rules.balance)
+    steps["visible"], views = _look(steps["could_be_balanced"], by_id, visible, progress)
+    steps["balanced"] = entropy_filter(steps["visible"], rules.balance)
+    steps["known_to_train"], steps["chosen"] = [], []
+    episodes: dict[str, list[Episode]] = {}
+    vocabulary = None
+    for split in sorted(houses, key=SPLITS.index):
+        left = [q for q in steps["balanced"] if split_of[q.scene_id] == split]
+        known = [q for q in left if vocabulary is None or vocabulary.knows(q.text, q.answer)]
+        rng = np.random.default_rng(np.random.SeedSequence([seed, SPLITS.index(split)]))
+        chosen = sample(known, counts[split], shares=shares, max_per_house=rules.balance.max_per_house, rng=rng)
+        episodes[split] = [_episode(q, by_id[q.scene_id], views, goal_radius_m) for q in chosen]
+        steps["known_to_train"] += known
+        steps["chosen"] += chosen
+        if vocabulary is None and chosen:
+            vocabulary = Vocabulary.of(episodes[split])
+    left = {name: dict(Counter(split_of[q.scene_id] for q in found)) for name, found in steps.items()}
+    for split, found in episodes.items():
+        if not found:
+            story = ", ".join(f"{name} {numbers.get(split, 0)}" for name, numbers in left.items())
+            raise ValueError(
+                f"{split}: no question is left of {len(houses[split])} houses ({story}); use more houses or milder rules"
+            )
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "configuration": settings,
+        "counts": {split: dict(Counter(e.question_type for e in found)) for split, found in episodes.items()},
+        "steps": left,
+    }
+    return QuestionSet(episodes, header)
+
+
+def configuration(
+    *,
+    counts: Mapping[str, int | None],
+    seed: int,
+    question_set: str = "eqa_v1",
+    goal_radius_m: float = 0.25,
+    rules: Rules | None = None,
+    made_from: Mapping = MappingProxyType({}),
+) -> dict:
+    """What `make_questions` writes into the header about its arguments: a file with the same is the same set."""
+    rules = rules or load_rules()
+    if question_set not in rules.sets:
+        raise ValueError(f"question_set: expected one of {list(rules.sets)}, got {question_set!r}")
+    return {
+        "generator": GENERATOR,
+        "set": question_set,
+        "rules": fingerprint(rules.document),
+        "counts": dict(counts),
+        "seed": seed,
+        "goal_radius_m": goal_radius_m,
+        "made_from": dict(made_from),
+    }
+
+
+def _check_houses(houses: Mapping[str, Sequence[House]], counts: Mapping[str, int | None]) -> dict[str, House]:
+    """All houses by id, in the order of the splits."""
+    if "train" not in houses or set(houses) - set(SPLITS):
+        raise ValueError(f"houses: expected train and perhaps val and test, got {sorted(houses)}")
+    if set(counts) != set(houses):
+        raise ValueError(f"counts: expected one for each of {sorted(houses)}, got {sorted(counts)}")
+    for split, count in counts.items():
+        if count is not None and count < 1:
+            raise ValueError(f"counts: expected at least 1 question for {split}, got {count}")
+    by_id: dict[str, House] = {}
+    for split in sorted(houses, key=SPLITS.index):
+        for house in houses[split]:
+            if house.id in by_id:
+                raise ValueError(
+                    f"house {house.id}: expected each house once and in one split, got it again in {split}"
+                )
+            by_id[house.id] = house
+    return by_id
+
+
+def _look(
+    questions: Sequence[Question],
+    houses: Mapping[str, House],
+    visible: Visible,
+    progress: Callable[[int, int], None],
+) -> tuple[list[Question], dict[tuple[str, int], ViewPoints]]:
+    """The questions of whose objects all can be seen, and from where each object can."""
+    wanted: dict[str, set[int]] = {}
+    for question in questions:
+        wanted.setdefault(question.scene_id, set()).update(question.touched)
+    views: dict[tuple[str, int], ViewPoints] = {}
+    for done, (scene_id, objects) in enumerate(wanted.items(), start=1):
+        ids = sorted(objects)
+        views.update({(scene_id, i): v for i, v in zip(ids, visible(houses[scene_id], ids), strict=True)})
+        progress(done, len(wanted))
+    seen = [q for q in questions if all(views[q.scene_id, i] for i in q.touched)]
+    return seen, views
+
+
+def _episode(
+    question: Question, house: House, views: Mapping[tuple[str, int], ViewPoints], goal_radius_m: float
+) -> Episode:
+    """The view points are those of the smallest object that the answer needs: who sees the cup sees the table, too."""
+    shown = min(question.touched, key=lambda i: volume_m3(house.objects[i - 1]))
+    return Episode(
+        episode_id=f"{question.scene_id}-{question.number:03d}",
+        scene_id=question.scene_id,
+        question=question.text,
+        answer=question.answer,
+        question_type=question.type,
+        source=f"{GENERATOR} on {house.generator}",
+        target_object=question.target_object,
+        target_room=question.room,
+        view_points=views[question.scene_id, shown],
+        goal_radius_m=goal_radius_m,
+        program=question.program,
+    )
+
+
+def write_questions(path: Path, questions: QuestionSet) -> None:
+    """Writes a set, aside first and then renamed."""
+    with written_aside(path) as aside, aside.open("w") as file:
+        file.write(json.dumps(questions.header) + "\n")
+        for split, episodes in questions.episodes.items():
+            for episode in episodes:
+                file.write(json.dumps({"split": split, **episode.to_dict()}) + "\n")
+
+
+def read_header(path: Path) -> dict:
+    """The header of a question file; ValueError if it is missing, damaged or of another version."""
+    try:
+        with path.open() as file:
+            header = json.loads(file.readline())
+        found = (header["format"], header["version"])
+        if found != (FORMAT, FORMAT_VERSION):
+            raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+        return header
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not a usable question file ({error!r}); {REBUILD}") from None
+
+
+def stream_questions(path: Path, split: str) -> Iterator[Episode]:
+    """A split's episodes, one at a time. ValueError naming the line where the file is damaged or ends too early."""
+    expected = sum(read_header(path)["counts"].get(split, {}).values())
+    if not expected:
+        raise ValueError(f"{path}: no question in split {split!r}; {REBUILD}")
+    found = 0
+    with path.open() as file:
+        next(file)
+        for number, line in enumerate(file, start=2):
+            try:
+                fields = json.loads(line)
+                if fields.pop("split") == split:
+                    episode = Episode.from_dict(fields)
+                    found += 1
+                    yield episode
+                elif found:
+                    break
+            except (ValueError, KeyError, AttributeError) as error:
+                raise ValueError(f"{path}, line {number}: damaged ({error}); {REBUILD}") from None
+    if found != expected:
+        raise ValueError(f"{path}: expected {expected} questions in split {split!r}, got {found}; {REBUILD}")
+
+
+def load_questions(path: Path, split: str, *, configuration: Mapping | None = None) -> list[Episode]:
+    """A split's episodes. ValueError as in `stream_questions`, and if the file has another configuration than given."""
+    if configuration is not None and (made_with := read_header(path)["configuration"]) != dict(configuration):
+        differ = sorted(k for k in {*made_with, *configuration} if made_with.get(k) != configuration.get(k))
+        told = ", ".join(f"{k}: expected {configuration.get(k)!r}, got {made_with.get(k)!r}" for k in differ)
+        raise ValueError(f"{path}: made with another configuration ({told}); {REBUILD}")
+    return list(stream_questions(path, split))
