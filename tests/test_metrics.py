@@ -78,7 +78,7 @@ def test_lengths_beyond_the_actions_are_refused():
 
 
 def test_a_room_with_a_corner_cut_out_is_told_from_its_bounding_box():
-    room = [(0, 0), (0, 4), (2, 4), (2, 2), (4, 2), (4, 0)]
+    room = [(0.0, 0.0), (0.0, 4.0), (2.0, 4.0), (2.0, 2.0), (4.0, 2.0), (4.0, 0.0)]
     points = np.array([[[1, 1, 0.3], [3, 3, 0.3]], [[1, 3, 0], [3, 1, 0]]], np.float64)
     assert inside_polygon(points, room).tolist() == [[True, False], [True, True]]
 

@@ -1,0 +1,52 @@
+"""`Simulator`: what a world has to offer so that the task can be played in it, for all agents at once.
+
+Axes: N agents, M of them, K scenes. Poses are (x, z, heading_rad), see `envs.episode`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int64
+
+
+class Simulator(Protocol):
+    """N agents in K loaded scenes. Agents do not see or touch each other, so many may share a scene."""
+
+    num_agents: int
+    image_size: tuple[int, int]  # height and width of what `render` gives, pixels
+
+    def scene_index(self, scene_id: str) -> int:
+        """Place of a loaded scene; ValueError names a scene that is not loaded."""
+        ...
+
+    def reset(
+        self,
+        agents: Int64[np.ndarray, " M"],
+        scenes: Int64[np.ndarray, " M"],
+        poses: Float64[np.ndarray, "M 3"],
+        goals: Sequence[Any],
+    ) -> None:
+        """Puts agents somewhere and gives each a goal, in the world's own terms, from which distances are measured."""
+        ...
+
+    def step(self, actions: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+        """Moves every agent by a primitive action (`envs.actions`; STOP stays); True where a forward move was refused."""
+        ...
+
+    def render(self, agents: Int64[np.ndarray, " M"] | None = None) -> dict[str, np.ndarray]:
+        """What the agents see: rgb (M, H, W, 3) uint8 and what else was asked for; all agents by default."""
+        ...
+
+    @property
+    def poses(self) -> Float64[np.ndarray, "N 3"]: ...
+
+    @property
+    def distance_m(self) -> Float32[np.ndarray, " N"]:
+        """Geodesic metres from each agent to its goal, 0 inside the goal region."""
+        ...
+
+    @property
+    def room(self) -> Int64[np.ndarray, " N"]:
+        """Index of the scene's room that each agent is in, -1 for none."""
+        ...
