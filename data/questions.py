@@ -4,7 +4,8 @@
 splits of the wanted sizes. Val and test keep only words and answers that train has; the header counts what that costs.
 
 The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
-(split -> question type -> number), steps (step -> split -> questions left after it). Each further line is `{"split": ...}` with the
+(split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
+balance, visible, balanced, known to train's vocabulary, chosen). Each further line is `{"split": ...}` with the
 fields of `envs.episode.Episode`. Splits come one after the other.
 """
 
@@ -75,29 +76,16 @@ def make_questions(
     shares, split_of = rules.sets[question_set], {house.id: split for split in houses for house in houses[split]}
     generator = Generator(rules, list(shares))
     steps = {"generated": [q for house in by_id.values() for q in generator.generate(house)]}
-    steps["could_be_balanced"] = could_pass(steps["generated"], rules.balance)
-    steps["visible"], views = _look(steps["could_be_balanced"], by_id, visible, progress)
+    steps["possible"] = could_pass(steps["generated"], rules.balance)
+    steps["visible"], views = _look(steps["possible"], by_id, visible, progress)
     steps["balanced"] = entropy_filter(steps["visible"], rules.balance)
-    steps["known_to_train"], steps["chosen"] = [], []
-    episodes: dict[str, list[Episode]] = {}
-    vocabulary = None
-    for split in sorted(houses, key=SPLITS.index):
-        left = [q for q in steps["balanced"] if split_of[q.scene_id] == split]
-        known = [q for q in left if vocabulary is None or vocabulary.knows(q.text, q.answer)]
-        rng = np.random.default_rng(np.random.SeedSequence([seed, SPLITS.index(split)]))
-        chosen = sample(known, counts[split], shares=shares, max_per_house=rules.balance.max_per_house, rng=rng)
-        episodes[split] = [_episode(q, by_id[q.scene_id], views, goal_radius_m) for q in chosen]
-        steps["known_to_train"] += known
-        steps["chosen"] += chosen
-        if vocabulary is None and chosen:
-            vocabulary = Vocabulary.of(episodes[split])
-    left = {name: dict(Counter(split_of[q.scene_id] for q in found)) for name, found in steps.items()}
-    for split, found in episodes.items():
-        if not found:
-            story = ", ".join(f"{name} {numbers.get(split, 0)}" for name, numbers in left.items())
-            raise ValueError(
-                f"{split}: no question is left of {len(houses[split])} houses ({story}); use more houses or milder rules"
-            )
+    by_split = {split: [q for q in steps["balanced"] if split_of[q.scene_id] == split] for split in counts}
+    steps["known"], steps["chosen"] = _draw(by_split, counts, shares, rules.balance.max_per_house, seed)
+    left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
+    _refuse_empty(left, houses)
+    episodes: dict[str, list[Episode]] = {split: [] for split in SPLITS if split in houses}
+    for q in steps["chosen"]:
+        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], views, goal_radius_m))
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -169,6 +157,38 @@ def _look(
         progress(done, len(wanted))
     seen = [q for q in questions if all(views[q.scene_id, i] for i in q.touched)]
     return seen, views
+
+
+def _draw(
+    by_split: Mapping[str, Sequence[Question]],
+    counts: Mapping[str, int | None],
+    shares: Mapping[str, float],
+    max_per_house: int,
+    seed: int,
+) -> tuple[list[Question], list[Question]]:
+    """What train knows the words and the answer of, and of that the questions of the wanted numbers."""
+    known: list[Question] = []
+    chosen: list[Question] = []
+    vocabulary = None
+    for number, split in enumerate(SPLITS):
+        if split in by_split:
+            familiar = [q for q in by_split[split] if vocabulary is None or vocabulary.knows(q.text, q.answer)]
+            rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
+            drawn = sample(familiar, counts[split], shares=shares, max_per_house=max_per_house, rng=rng)
+            if vocabulary is None and drawn:
+                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn)
+            known += familiar
+            chosen += drawn
+    return known, chosen
+
+
+def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Sequence[House]]) -> None:
+    for split in houses:
+        if not left["chosen"].get(split):
+            story = ", ".join(f"{step} {numbers.get(split, 0)}" for step, numbers in left.items())
+            raise ValueError(
+                f"{split}: no question is left of {len(houses[split])} houses ({story}); use more houses or milder rules"
+            )
 
 
 def _episode(

@@ -44,10 +44,15 @@ class Vocabulary:
     @classmethod
     def of(cls, train: Iterable[Episode]) -> "Vocabulary":
         """The vocabulary of a training split; ValueError if it has no question."""
+        return cls.of_pairs((episode.question, episode.answer) for episode in train)
+
+    @classmethod
+    def of_pairs(cls, train: Iterable[tuple[str, str]]) -> "Vocabulary":
+        """As `of`, from pairs of question and answer."""
         words, answers = set(), set()
-        for episode in train:
-            words.update(tokenize(episode.question))
-            answers.add(episode.answer)
+        for question, answer in train:
+            words.update(tokenize(question))
+            answers.add(answer)
         if not answers:
             raise ValueError(
                 "vocabulary: the training split has no question; python scripts/make_questions.py makes some"
