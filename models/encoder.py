@@ -15,12 +15,11 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import safetensors
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float32, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from envs.files import written_aside
@@ -32,6 +31,9 @@ WEIGHTS = Path(__file__).parent / "weights" / "encoder.safetensors"
 MAX_DEPTH_M = 10.0
 KERNEL = 5
 NARROW = {torch.float32: 8, torch.bfloat16: 16}  # blocks of at most so many channels have their pool folded in
+
+
+Precision = str  # auto, float32 or bfloat16
 
 
 def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
@@ -76,7 +78,7 @@ class Encoder(nn.Module):
     def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> Float[Tensor, "B F"]:
         return self.maps(rgb)[-1].flatten(1)
 
-    def for_inference(self, precision: str = "auto") -> "FrozenEncoder":
+    def for_inference(self, precision: Precision = "auto") -> "FrozenEncoder":
         """The same function, frozen and made for speed. `auto` is bfloat16 where the machine computes it in hardware.
 
         bfloat16 changes features by a relative error of about 0.005; `python scripts/bench.py encode` measures both.
@@ -93,7 +95,7 @@ class FrozenEncoder(nn.Module):
     is done where it was measured to be faster, see `NARROW`.
     """
 
-    def __init__(self, encoder: Encoder, precision: str = "auto"):
+    def __init__(self, encoder: Encoder, precision: Precision = "auto"):
         super().__init__()
         self.height_px, self.width_px, self.feature_size = encoder.height_px, encoder.width_px, encoder.feature_size
         self.dtype = _dtype(precision, encoder.convs[0].weight.device)
@@ -118,10 +120,6 @@ class FrozenEncoder(nn.Module):
                 else:
                     x = F.max_pool2d(F.conv2d(x, weight, bias), 2).relu_()
         return x.flatten(1).float()
-
-    def features(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float32[np.ndarray, "B F"]:
-        """The same for arrays, on whatever device the encoder is; the frames are not copied on a CPU."""
-        return self(torch.from_numpy(rgb).to(self.weight0.device)).cpu().numpy()
 
 
 def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -155,7 +153,7 @@ def _max_of_four(x: Float[Tensor, "B C4 h w"]) -> Float[Tensor, "B C h w"]:
     return torch.maximum(*left_right.split(channels // 4, dim=3)).permute(0, 3, 1, 2)
 
 
-def _dtype(precision: str, device: torch.device) -> torch.dtype:
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
     if precision == "auto":
         fast = torch.cpu._is_amx_tile_supported() if device.type == "cpu" else device.type == "cuda"
         return torch.bfloat16 if fast else torch.float32
