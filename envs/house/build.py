@@ -1,0 +1,151 @@
+"""`build_scene`: a house document and the furniture catalogue become the arrays that are drawn and walked in.
+
+Axes: Q quads, F faces, I instances.
+"""
+
+from math import cos, sin
+
+import numpy as np
+
+from envs.house.catalog import CLASSES, Catalog
+from envs.house.house import House, HouseObject
+from envs.house.scene import Instances, Materials, Meshes, Scene
+from envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
+
+_CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
+_SKY_SIZE_M = (9.0, 3.4)
+
+
+def build_scene(house: House, catalog: Catalog) -> Scene:
+    """The house's own meshes and one instance for each part of the building and each object.
+
+    ValueError where an object's model or category, or a room's surface, is not in the catalogue.
+    """
+    parts = shell_parts(house)
+    materials: list[Materials] = []
+    rows: list[tuple] = []  # mesh, rotation_scale, translation, first material, class, id, room, sphere
+    num_materials = 0
+    first_mesh = len(catalog.meshes.vertex_range)
+    meshes = _part_meshes(parts, catalog)
+    for place, part in enumerate(parts):
+        own = [_material(catalog, name, part) for name in part.materials]
+        lo, hi = meshes.vertex_range[place]
+        corners = meshes.vertices[lo:hi]
+        centre = (corners.min(0) + corners.max(0)) / 2
+        radius = float(np.sqrt(((corners - centre) ** 2).sum(1).max()))
+        rows.append(
+            (first_mesh + place, np.eye(3), np.zeros(3), num_materials, _CLASS_ID[part.class_name], 0, part.room,
+             (*centre, radius))
+        )  # fmt: skip
+        materials += own
+        num_materials += len(own)
+    for thing in house.objects:
+        row, own = _object(thing, catalog, num_materials)
+        rows.append(row)
+        materials.append(own)
+        num_materials += len(own.texture)
+    return Scene(house.id, meshes, _join(materials), _instances(rows))
+
+
+def _material(catalog: Catalog, name: str, part: Part) -> Materials:
+    glowing = name.startswith("unlit:")
+    try:
+        material = catalog.surface_material(name.removeprefix("unlit:"))
+    except ValueError as error:
+        raise ValueError(f"rooms[{part.room}], {part.class_name}: {error}") from None
+    if not glowing:
+        return material
+    return Materials(material.rgb, material.texture, np.ones_like(material.unlit))
+
+
+def _object(thing: HouseObject, catalog: Catalog, first_material: int) -> tuple[tuple, Materials]:
+    model = catalog.models.get(thing.model)
+    if model is None:
+        raise ValueError(
+            f"objects[{thing.id - 1}]: model {thing.model!r} is not in the catalogue; "
+            "python scripts/make_houses.py makes houses from the models that there are"
+        )
+    if thing.category not in _CLASS_ID:
+        raise ValueError(f"objects[{thing.id - 1}]: expected a category of catalog.CLASSES, got {thing.category!r}")
+    c, s = cos(thing.heading_rad), sin(thing.heading_rad)
+    scale = np.array(thing.size_m) / np.array(model.size_m)
+    rotation_scale = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) * scale
+    w, h, d = thing.size_m
+    x, y, z = thing.position
+    sphere = (x, y + h / 2, z, 0.5 * (w * w + h * h + d * d) ** 0.5)
+    row = (
+        model.mesh, rotation_scale, thing.position, first_material, _CLASS_ID[thing.category], thing.id, thing.room,
+        sphere,
+    )  # fmt: skip
+    return row, catalog.materials(thing.model, thing.color if thing.recolored else None)
+
+
+def _instances(rows: list[tuple]) -> Instances:
+    mesh, rotation_scale, translation, material, class_id, instance_id, room, sphere = zip(*rows, strict=True)
+    return Instances(
+        mesh=np.array(mesh, np.int32),
+        rotation_scale=np.array(rotation_scale, np.float32),
+        translation=np.array(translation, np.float32),
+        material=np.array(material, np.int32),
+        class_id=np.array(class_id, np.int32),
+        instance_id=np.array(instance_id, np.int32),
+        room=np.array(room, np.int32),
+        sphere=np.array(sphere, np.float32),
+    )
+
+
+def _join(materials: list[Materials]) -> Materials:
+    return Materials(
+        np.concatenate([m.rgb for m in materials]),
+        np.concatenate([m.texture for m in materials]),
+        np.concatenate([m.unlit for m in materials]),
+    )
+
+
+def _part_meshes(parts: list[Part], catalog: Catalog) -> Meshes:
+    """Quads of all parts as triangles, with flat normals and textures laid on in the world's metres."""
+    quads = np.array([quad for part in parts for quad in part.quads], np.float64)  # Q 4 3
+    slots = np.array([slot for part in parts for slot in part.slots], np.int32)
+    counts = np.array([len(part.quads) for part in parts])
+    normal = np.cross(quads[:, 1] - quads[:, 0], quads[:, 2] - quads[:, 0])
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    thin = length[:, 0] < 1e-12
+    normal = np.where(thin[:, None], np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 0]), normal)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+    uv = _texture_coordinates(parts, quads, normal, catalog)
+    corner = np.arange(len(quads), dtype=np.int32)[:, None] * 4
+    faces = np.stack([corner + [0, 1, 2], corner + [0, 2, 3]], 1).reshape(-1, 3).astype(np.int32)
+    is_face = (quads[:, 2] != quads[:, 3]).any(1)  # a triangle is a quad whose last corners coincide
+    keep = np.stack([np.ones_like(is_face), is_face], 1).ravel()
+    face_counts = np.add.reduceat(keep.reshape(-1, 2).sum(1), np.cumsum(counts) - counts)
+    return Meshes(
+        vertices=quads.reshape(-1, 3).astype(np.float32),
+        normals=np.repeat(normal, 4, axis=0).astype(np.float32),
+        uv=uv.reshape(-1, 2).astype(np.float32),
+        faces=faces[keep],
+        face_slot=np.repeat(slots, 2)[keep],
+        vertex_range=_ranges(counts * 4),
+        face_range=_ranges(face_counts),
+    )
+
+
+def _texture_coordinates(parts: list[Part], quads: np.ndarray, normal: np.ndarray, catalog: Catalog) -> np.ndarray:
+    sizes, lift = [], []
+    for part in parts:
+        names = [name.removeprefix("unlit:") for name in part.materials]
+        surfaces = [catalog.surfaces.get(name) for name in names]
+        of_slot = [(1.0, 1.0) if s is None else _SKY_SIZE_M if s.kind == "sky" else s.size_m for s in surfaces]
+        of_lift = [HORIZON_M if s is not None and s.kind == "sky" else 0.0 for s in surfaces]
+        sizes += [of_slot[slot] for slot in part.slots]
+        lift += [of_lift[slot] for slot in part.slots]
+    first, second = texture_axes(normal)
+    u = np.take_along_axis(quads, first[:, None, None], axis=2)[..., 0]
+    v = np.take_along_axis(quads, second[:, None, None], axis=2)[..., 0]
+    v = np.where((second == 2)[:, None], -v, v - np.array(lift)[:, None])
+    size = np.array(sizes)
+    return np.stack([u / size[:, :1], v / size[:, 1:]], axis=2)
+
+
+def _ranges(counts: np.ndarray) -> np.ndarray:
+    ends = np.cumsum(counts)
+    return np.stack([ends - counts, ends], 1).astype(np.int32)

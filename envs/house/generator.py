@@ -1,0 +1,114 @@
+"""`generate_house` and `make_houses`: houses as a function of generator version, seed, split and index.
+
+Splits draw from disjoint streams, so no house is in two of them, and a larger set contains the smaller ones.
+"""
+
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from envs.house.catalog import ASSETS, load_catalog
+from envs.house.dice import Dice
+from envs.house.furnish import furnish
+from envs.house.house import House
+from envs.house.plan import HEIGHT_M, draw_plan
+from envs.house.validate import validate
+
+VERSION = "rooms-1"
+SPLITS = ("train", "val", "test")
+
+
+def _rules_digest() -> str:
+    """Changes with the furniture pack and with the rules, since houses do."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in (here / "rooms.yaml", here / "furnishing.yaml", ASSETS / "catalog.json"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+GENERATOR = f"{VERSION}-{_rules_digest()}"
+
+
+def house_id(split: str, index: int) -> str:
+    return f"{split}-{index:05d}"
+
+
+def house_path(root: Path, *, seed: int, split: str, index: int) -> Path:
+    """Where under the data root a house's file lies."""
+    return Path(root) / "houses" / f"{GENERATOR}-seed{seed}" / split / f"{house_id(split, index)}.json"
+
+
+def generate_house(*, seed: int, split: str, index: int) -> House:
+    """A furnished, valid house. ValueError for a split that is not one of SPLITS, or a negative number."""
+    if split not in SPLITS:
+        raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    if seed < 0 or index < 0:
+        raise ValueError(f"seed and index: expected whole numbers from 0, got {seed} and {index}")
+    dice = Dice([seed, SPLITS.index(split), index])
+    rooms, walls, openings = draw_plan(dice)
+    empty = House(house_id(split, index), f"{GENERATOR} seed {seed}", HEIGHT_M, rooms, walls, openings)
+    house = furnish(dice, empty, load_catalog())
+    validate(house)
+    return house
+
+
+def load_house(root: Path, *, seed: int, split: str, index: int) -> House:
+    """Reads a house that `make_houses` wrote; ValueError where there is none or it is damaged."""
+    path = house_path(root, seed=seed, split=split, index=index)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such house; python scripts/make_houses.py makes it")
+    return House.load(path)
+
+
+def make_houses(
+    root: Path,
+    *,
+    split: str,
+    count: int,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Path]:
+    """Houses 0 to count-1 of a split as files under `root`; whole ones that exist are kept.
+
+    `progress(done, total)` is called after each house. Killed and called again, it goes on where it was.
+    """
+    paths = [house_path(root, seed=seed, split=split, index=index) for index in range(count)]
+    missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
+    done = count - len(missing)
+    progress(done, count)
+    workers = min(workers or os.cpu_count() or 1, len(missing))
+    make = partial(_make_one, root, seed, split)
+    if workers <= 1:
+        results = map(make, missing)
+        for _ in results:
+            done += 1
+            progress(done, count)
+    else:
+        make(missing.pop(0))  # compiles what is compiled once, before the workers do it at the same time
+        done += 1
+        progress(done, count)
+        with multiprocessing.get_context("spawn").Pool(workers) as pool:
+            for _ in pool.imap_unordered(make, missing, chunksize=4):
+                done += 1
+                progress(done, count)
+    return paths
+
+
+def _is_whole(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        House.load(path)
+    except ValueError:
+        return False
+    return True
+
+
+def _make_one(root: Path, seed: int, split: str, index: int) -> None:
+    house = generate_house(seed=seed, split=split, index=index)
+    house.save(house_path(root, seed=seed, split=split, index=index))
