@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from data.curriculum import first_counted_action, length_batches
 from data.demonstrations import Demonstrations
+from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 
 PADDED_ACTION = -1
@@ -76,20 +77,25 @@ class NavigatorData(pl.LightningDataModule):
     """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts)."""
 
     def __init__(
-        self,
-        train: Demonstrations,
-        val: Demonstrations,
-        vocabulary: Vocabulary,
-        *,
-        batch_size: int,
-        seed: int,
-        curriculum_start: int,
-        curriculum_step: int | None,
+        self, source: GeneratedEQA, *, batch_size: int, seed: int, curriculum_start: int, curriculum_step: int | None
     ) -> None:
         super().__init__()
-        self.train, self.val = Walks(train, vocabulary), Walks(val, vocabulary)
-        self.batch_size, self.seed = batch_size, seed
+        self.source, self.batch_size, self.seed = source, batch_size, seed
         self.curriculum_start, self.curriculum_step = curriculum_start, curriculum_step
+
+    def prepare_data(self) -> None:
+        self.source.build()
+
+    def setup(self, stage: str) -> None:
+        self.train, self.val = (Walks(self.source.demonstrations(s), self.source.vocabulary) for s in ("train", "val"))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a model has to know to fit this data."""
+        return {
+            "vocabulary_size": len(self.source.vocabulary.words),
+            "feature_size": self.train.demos.features.shape[1],
+        }
 
     def train_dataloader(self) -> DataLoader:
         epoch, lengths = self.trainer.current_epoch, self.train.demos.lengths
@@ -107,19 +113,27 @@ class NavigatorData(pl.LightningDataModule):
 class AnswererData(pl.LightningDataModule):
     """The last frames of shortest walks, with question and answer."""
 
-    def __init__(
-        self,
-        train: Demonstrations,
-        val: Demonstrations,
-        vocabulary: Vocabulary,
-        *,
-        batch_size: int,
-        seed: int,
-        num_frames: int,
-    ) -> None:
+    def __init__(self, source: GeneratedEQA, *, batch_size: int, seed: int, num_frames: int) -> None:
         super().__init__()
-        self.train, self.val = (LastFrames(demos, vocabulary, num_frames) for demos in (train, val))
-        self.batch_size, self.seed = batch_size, seed
+        self.source, self.batch_size, self.seed, self.num_frames = source, batch_size, seed, num_frames
+
+    def prepare_data(self) -> None:
+        self.source.build()
+
+    def setup(self, stage: str) -> None:
+        self.train, self.val = (
+            LastFrames(self.source.demonstrations(s), self.source.vocabulary, self.num_frames) for s in ("train", "val")
+        )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a model has to know to fit this data."""
+        words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
+        return {
+            "vocabulary_size": len(words),
+            "num_answers": len(answers),
+            "feature_size": self.train.features.shape[-1],
+        }
 
     def train_dataloader(self) -> DataLoader:
         order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train)).tolist()

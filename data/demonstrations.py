@@ -113,7 +113,12 @@ def read_part(path: Path, configuration: Mapping) -> Recording:
 
 def write(path: Path, parts: Sequence[Recording], *, num_frames: int, num_features: int, config: Mapping) -> None:
     """Writes parts one after the other into one file, aside first; `parts` may be lazy."""
-    columns = {"features": ("f2", (num_features,)), "actions": ("i1", ()), "poses": ("f8", (3,)), "distance_m": ("f4", ())}
+    columns = {
+        "features": ("f2", (num_features,)),
+        "actions": ("i1", ()),
+        "poses": ("f8", (3,)),
+        "distance_m": ("f4", ()),
+    }
     with written_aside(path) as aside, h5py.File(aside, "w") as file:
         file.attrs.update(format=FORMAT, version=FORMAT_VERSION, configuration=json.dumps(dict(config), sort_keys=True))
         sets = {name: file.create_dataset(name, (num_frames, *tail), kind) for name, (kind, tail) in columns.items()}

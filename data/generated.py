@@ -1,0 +1,177 @@
+"""`GeneratedEQA`: procedural houses, their questions and demonstrations, built under the data folder when missing.
+
+Each part is a function of its configuration and is found by it: another seed, size or encoder is another file, and what
+is there is used again. Parts depend on each other in this order: houses, questions, demonstrations.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+from zlib import crc32
+
+import numpy as np
+from jaxtyping import Float16, UInt8
+
+from data.demonstrations import Demonstrations, Recording, build
+from data.expert import shortest_walks
+from data.questions import SPLITS, configuration, load_questions, make_questions, read_header, write_questions
+from data.view_points import ViewPointFinder
+from data.visibility import RememberedVisibility
+from data.vocabulary import Vocabulary
+from envs.episode import Episode
+from envs.files import data_root, fingerprint
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
+from envs.house.generator import GENERATOR, load_house, make_houses
+from envs.house.house import House
+from envs.house.navigation import Goal, build_floor, distance_fields, distances_at, sample_start
+from envs.house.rasterizer import Camera, Renderer
+from envs.progress import console, progress
+
+RENDER_BATCH = 64
+WALKS = "walks-1"  # raise with every change of where walks start, end, or what is stored of them
+
+
+@runtime_checkable
+class Encode(Protocol):
+    """The frozen encoder, see `models.eyes.Eyes`."""
+
+    identity: str
+
+    def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]: ...
+
+
+class GeneratedEQA:
+    """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for."""
+
+    def __init__(
+        self, *, seed: int, houses: Mapping[str, int], questions: Mapping[str, int], encode: Encode | None = None
+    ) -> None:
+        self.seed, self.encode = seed, encode
+        self.num_houses, self.num_questions = dict(houses), dict(questions)
+        for name, numbers in (("houses", self.num_houses), ("questions", self.num_questions)):
+            if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
+                raise ValueError(f"{name}: expected at least 1 for each of {SPLITS}, got {numbers}")
+        self.root = data_root()
+
+    def house(self, house_id: str) -> House:
+        """One of the houses, by its id."""
+        split, index = house_id.split("-")
+        return load_house(self.root, seed=self.seed, split=split, index=int(index))
+
+    @cached_property
+    def houses(self) -> dict[str, list[House]]:
+        """All houses, made where they are missing; split -> houses."""
+        houses = {}
+        for split, count in self.num_houses.items():
+            with progress(f"houses, {split}", count) as advance:
+                paths = make_houses(self.root, split=split, count=count, seed=self.seed, progress=_absolute(advance))
+            houses[split] = [House.load(path) for path in paths]
+        return houses
+
+    @cached_property
+    def questions_path(self) -> Path:
+        """The question file, made if it is missing."""
+        made_from = {"houses": GENERATOR, "house_seed": self.seed, "num_houses": self.num_houses}
+        arguments = {"counts": self.num_questions, "seed": self.seed, "made_from": made_from}
+        wanted = configuration(**arguments)
+        path = self.root / "questions" / f"{fingerprint(wanted)}.jsonl"
+        if not path.exists():
+            houses = self.houses
+            visible = RememberedVisibility(ViewPointFinder(), path.with_suffix(".visible"), configuration=made_from)
+            with progress("questions", sum(self.num_houses.values())) as advance:
+                made = make_questions(houses, visible=visible, progress=_absolute(advance), **arguments)
+            write_questions(path, made)
+            visible.forget()
+            console.print(f"questions: {path}")
+        elif read_header(path)["configuration"] != wanted:
+            load_questions(path, "train", configuration=wanted)
+        return path
+
+    def episodes(self, split: str) -> list[Episode]:
+        return load_questions(self.questions_path, split)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Of the training split alone."""
+        return Vocabulary.of(self.episodes("train"))
+
+    def demonstrations(self, split: str) -> Demonstrations:
+        """Shortest walks for every question of a split, made if they are missing."""
+        if self.encode is None:
+            raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
+        made_with = {"walks": WALKS, "questions": self.questions_path.stem, "encoder": self.encode.identity}
+        path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
+        made_with["split"] = split
+        if not path.exists():
+            recorder = Recorder(self.house, self.encode)
+            episodes = self.episodes(split)
+            with progress(f"demonstrations, {split}", len({e.scene_id for e in episodes})) as advance:
+                report = _absolute(advance)
+                for done, total in build(path, episodes, recorder, configuration=made_with):
+                    report(done, total)
+            console.print(f"demonstrations: {path}")
+        return Demonstrations.open(path, configuration=made_with)
+
+    def build(self) -> None:
+        """Everything that imitation needs."""
+        for split in SPLITS:
+            self.demonstrations(split)
+
+
+def _absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+    """Lets those who say how much is done (done, total) drive a bar that wants to know how much was added."""
+    before = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal before
+        advance(done - before)
+        before = done
+
+    return report
+
+
+class Recorder:
+    """Walks, draws and encodes one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
+
+    An episode without a start gets one far from its target, drawn from its own id.
+    """
+
+    def __init__(self, house: Callable[[str], House], encode: Encode) -> None:
+        self.house, self.encode = house, encode
+        self.renderer = Renderer(Camera(), ("rgb",))
+
+    def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
+        house, meshes = self.house(scene_id), load_catalog().meshes
+        scene = build_scene(house, load_catalog())
+        floor = build_floor(house, scene, meshes)
+        goals = [Goal.of(episode) for episode in episodes]
+        distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
+        fields = distance_fields(floor, list(distinct))
+        fields = [fields[distinct[goal]] for goal in goals]
+        episodes = [
+            e
+            if e.start
+            else replace(e, start=sample_start(np.random.default_rng(crc32(e.episode_id.encode())), floor, f))
+            for e, f in zip(episodes, fields, strict=True)
+        ]
+        walks = shortest_walks(floor, goals, [e.start for e in episodes])
+        poses = np.concatenate([walk.poses for walk in walks])
+        self.renderer.load([scene])
+        return Recording(
+            episodes=episodes,
+            lengths=np.array([len(walk.actions) for walk in walks]),
+            features=self._see(poses),
+            actions=np.concatenate([walk.actions for walk in walks]),
+            poses=poses,
+            distance_m=np.concatenate([distances_at(floor, f, w.poses) for f, w in zip(fields, walks, strict=True)]),
+        )
+
+    def _see(self, poses: np.ndarray) -> np.ndarray:
+        features = []
+        for first in range(0, len(poses), RENDER_BATCH):
+            batch = poses[first : first + RENDER_BATCH]
+            features.append(self.encode(self.renderer.render(np.zeros(len(batch), np.int32), batch)["rgb"]))
+        return np.concatenate(features)

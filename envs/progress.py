@@ -1,0 +1,63 @@
+"""Progress with an estimate of the time left: a bar on a terminal, a line now and then in a log file."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 20.0
+
+console = Console()
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
+    """Yields `advance(num=1, note="")`, to be called as work gets done; `note` is shown behind the time left."""
+    show = _bar if console.is_terminal else _lines
+    with show(description, total) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(description: str, total: int) -> Iterator[Callable[..., None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(description, total=total, note="")
+
+        def advance(num: int = 1, note: str = "") -> None:
+            bar.update(task, advance=num, note=note)
+
+        yield advance
+
+
+@contextmanager
+def _lines(description: str, total: int) -> Iterator[Callable[..., None]]:
+    started = printed = time.monotonic()
+    done = 0
+
+    def advance(num: int = 1, note: str = "") -> None:
+        nonlocal done, printed
+        done += num
+        now = time.monotonic()
+        if num and (done >= total or now - printed >= SECONDS_BETWEEN_LINES):
+            printed, spent = now, now - started
+            left = spent / done * max(total - done, 0)
+            print(
+                f"{description}: {done}/{total}, {_clock(spent)} spent, {_clock(left)} left {note}".rstrip(), flush=True
+            )
+
+    yield advance
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,37 @@
+"""Plays a trained agent through a split and writes the results table that training ends with.
+
+python eval.py checkpoint=runs/experiment=il/agent.ckpt
+python eval.py checkpoint=... split=val scale=tiny
+"""
+
+from pathlib import Path
+
+import hydra
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from data.questions import SPLITS
+from envs.progress import console
+from models.agent import Agent
+from models.eyes import Eyes
+from models.results import write_results
+
+
+@hydra.main(version_base="1.3", config_path="configs", config_name="eval")
+def main(cfg: DictConfig) -> None:
+    if cfg.split not in SPLITS:
+        raise ValueError(f"split: expected one of {SPLITS}, got {cfg.split!r}")
+    agent = Agent.load(Path(cfg.checkpoint))
+    trained_at = agent.config.get("scale", {}).get("name")
+    if trained_at != cfg.scale.name:
+        console.print(f"[yellow]the agent was trained at scale={trained_at} and is played at scale={cfg.scale.name}")
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)
+    eyes = Eyes(agent.encoder)
+    source = instantiate(cfg.data, encode=eyes)
+    write_results(agent, source, folder=Path(cfg.run_folder), split=cfg.split, seed=cfg.seed, eyes=eyes)
+    console.print(f"results: {cfg.run_folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""`Eyes`: the frozen encoder as a function from frames to features, for what stores or consumes many of them.
+
+Axes: B frames, H W frame, F features.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float16, UInt8
+
+from models.encoder import Encoder, Precision, load_encoder
+
+BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
+
+
+class Eyes:
+    """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell."""
+
+    def __init__(self, encoder: Encoder, *, precision: Precision = "auto") -> None:
+        self.encoder = encoder
+        self.frozen = encoder.eval().for_inference(precision)
+        digest = hashlib.sha256(str(self.frozen.dtype).encode())
+        for name, value in sorted(encoder.state_dict().items()):
+            digest.update(name.encode() + value.detach().cpu().numpy().tobytes())
+        self.identity = digest.hexdigest()[:12]
+
+    @classmethod
+    def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "Eyes":
+        """The encoder in a safetensors file; a relative path is looked for in the project's folder."""
+        return cls(load_encoder(Path(__file__).parents[1] / weights), precision=precision)
+
+    def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]:
+        features = np.empty((len(rgb), self.encoder.feature_size), np.float16)
+        device = next(self.frozen.buffers()).device
+        for first in range(0, len(rgb), BATCH):
+            frames = torch.from_numpy(rgb[first : first + BATCH]).to(device)
+            features[first : first + BATCH] = self.frozen(frames).half().cpu().numpy()
+        return features

@@ -1,0 +1,98 @@
+"""Pictures of walks: floor plans with the walked and the shortest path, and moving pictures of what the agent saw.
+
+Axes: T poses of a walk.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from envs.files import written_aside
+from envs.house.catalog import PALETTE, QUERYABLE
+from envs.house.house import House
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.patches import Polygon
+
+GIF_FRAME_MS = 160
+
+
+def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
+    """A floor plan from above, north (-Z) up: rooms with their types, walls, openings, objects in their colours."""
+    for room in house.rooms:
+        axis.add_patch(Polygon(room.polygon, closed=True, facecolor="#f6f4ef", edgecolor="none"))
+        x, z = np.mean(room.polygon, axis=0)
+        axis.text(x, z, room.type, ha="center", va="center", fontsize=7, color="#777777", zorder=1)
+    for thing in house.objects:
+        color = np.array(PALETTE.get(thing.color, (200, 200, 200))) / 255
+        is_target = thing.id == target
+        axis.add_patch(
+            Polygon(
+                thing.footprint(),
+                closed=True,
+                facecolor=color,
+                edgecolor="red" if is_target else "#55555588",
+                linewidth=2.5 if is_target else 0.4,
+                alpha=0.9 if thing.category in QUERYABLE else 0.5,
+                zorder=6 if is_target else 2,
+            )
+        )
+    for wall in house.walls:
+        axis.plot(
+            *zip(wall.start, wall.end, strict=True), color="#333333", linewidth=2.2, zorder=3, solid_capstyle="butt"
+        )
+    for opening in house.openings:
+        wall = house.walls[opening.wall]
+        start, end = np.array(wall.start), np.array(wall.end)
+        along = (end - start) / np.hypot(*(end - start))
+        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        color = {"window": "#8cc7ee", "entrance": "#8a5a2b"}.get(opening.kind, "#f6f4ef")
+        axis.plot(*zip(a, b, strict=True), color=color, linewidth=2.4, zorder=4, solid_capstyle="butt")
+    axis.autoscale_view()
+    axis.set_aspect("equal")
+    axis.invert_yaxis()
+    axis.axis("off")
+
+
+def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:
+    """A walk on a floor plan: a dot at its start, a wedge that looks ahead at its end."""
+    x, z, heading = np.array(poses, dtype=float).T
+    axis.plot(x, z, style, color=color, linewidth=1.8, label=label, zorder=7)
+    axis.plot(x[0], z[0], "o", color=color, markersize=5, zorder=7)
+    axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
+
+
+def plan_of_walk(path: Path, house: House, *, target: int | None, title: str, walks: Sequence[tuple]) -> None:
+    """Writes one floor plan; each walk is (poses, color, label, line style)."""
+    figure, axis = plt.subplots(figsize=(7.5, 7), layout="constrained")
+    draw_plan(axis, house, target=target)
+    for poses, color, label, style in walks:
+        draw_walk(axis, poses, color=color, label=label, style=style)
+    axis.set_title(title, fontsize=10)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=len(walks), frameon=False, fontsize=9)
+    with written_aside(path) as aside:
+        figure.savefig(aside, dpi=110, format="png")
+    plt.close(figure)
+
+
+def film(path: Path, frames: np.ndarray, captions: Sequence[Sequence[str]], *, scale: int = 2, hold: int = 12) -> None:
+    """Writes a GIF of frames (T, H, W, 3) with lines of text under each; the last frame is held `hold` times as long."""
+    font = ImageFont.load_default(size=15)
+    height, width = frames.shape[1] * scale, frames.shape[2] * scale
+    lines = max(len(caption) for caption in captions)
+    images = []
+    for frame, caption in zip(frames, captions, strict=True):
+        image = Image.new("RGB", (width, height + 20 * lines + 8), "white")
+        image.paste(Image.fromarray(frame).resize((width, height), Image.Resampling.BILINEAR))
+        draw = ImageDraw.Draw(image)
+        for row, text in enumerate(caption):
+            draw.text((6, height + 4 + 20 * row), text, fill="black", font=font)
+        images.append(image.quantize(128))
+    durations = [GIF_FRAME_MS] * (len(images) - 1) + [GIF_FRAME_MS * hold]
+    with written_aside(path) as aside:
+        images[0].save(aside, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)

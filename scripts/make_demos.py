@@ -1,0 +1,22 @@
+"""Builds houses, questions and demonstrations of one scale ahead of training: python scripts/make_demos.py scale=paper
+
+Takes the same words as train.py and skips what is there; train.py builds the same by itself when it is missing.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import hydra
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+
+@hydra.main(version_base="1.3", config_path="../configs", config_name="demos")
+def main(cfg: DictConfig) -> None:
+    instantiate(cfg.data).build()
+
+
+if __name__ == "__main__":
+    main()

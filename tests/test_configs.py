@@ -1,0 +1,58 @@
+"""Every experiment at every scale composes, and every class that a configuration names exists."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.errors import MissingConfigException
+from hydra.utils import get_object
+from omegaconf import DictConfig, OmegaConf
+
+import train  # noqa: F401  (registers the run_name resolver)
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+def names(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+
+
+def composed(config: str, overrides: list[str]) -> DictConfig:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose(config, overrides=[*overrides, "run_folder=runs/test"])
+    return cfg
+
+
+def targets(node: object) -> list[str]:
+    if isinstance(node, dict):
+        return [v for k, v in node.items() if k == "_target_"] + [t for v in node.values() for t in targets(v)]
+    return [t for v in node for t in targets(v)] if isinstance(node, list) else []
+
+
+@pytest.mark.parametrize("scale", names("scale"))
+@pytest.mark.parametrize("experiment", names("experiment"))
+def test_every_experiment_composes_at_every_scale_and_names_what_exists(experiment: str, scale: str) -> None:
+    cfg = composed("train", [f"+experiment={experiment}", f"scale={scale}", "seed=0"])
+    found = targets(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
+    assert found and all(callable(get_object(name)) for name in found)
+    assert cfg.scale.name == scale and cfg.seed == 0
+
+
+@pytest.mark.parametrize("logger", names("logger"))
+def test_every_logger_can_be_chosen_by_one_word(logger: str) -> None:
+    cfg = composed("train", ["+experiment=il", f"logger={logger}"])
+    assert callable(get_object(cfg.logger._target_))
+
+
+def test_an_unknown_experiment_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(MissingConfigException, match="(?s)il2.*Available options.*il"):
+        composed("train", ["+experiment=il2"])
+
+
+def test_a_finished_run_gets_a_new_folder_and_a_cut_off_one_goes_on(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0"
+    (tmp_path / "runs" / "experiment=il,seed=0").mkdir(parents=True)
+    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0"
+    (tmp_path / "runs" / "experiment=il,seed=0" / train.FINISHED).touch()
+    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0.2"

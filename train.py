@@ -1,0 +1,71 @@
+"""Fits what an experiment names, stage after stage, and ends with what the experiment makes of it.
+
+    python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results table
+    python train.py +experiment=cnn_pretrain        # the encoder that all else sees through
+    python train.py +experiment=il scale=tiny seed=1
+
+Everything lands in one run folder, named by the command's words. The same command again continues a run that was cut
+off, and starts a new folder if the last one came to its end.
+"""
+
+from pathlib import Path
+
+import hydra
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from envs.progress import console
+from models.progress import StageProgress
+
+FINISHED = "finished"
+
+
+def run_name(words: str) -> str:
+    """The command's words; numbered if a run of that name came to its end."""
+    name = words.replace("+", "").replace("/", "-") or "default"
+    number = 1
+    while (Path("runs") / (unnumbered := name if number == 1 else f"{name}.{number}") / FINISHED).exists():
+        number += 1
+    return unnumbered
+
+
+OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+
+
+def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path) -> pl.LightningModule:
+    """Fits one stage, from its last checkpoint if there is one; gives the module with its best weights on validation."""
+    console.rule(f"[bold]{name}")
+    folder = run / name
+    data = instantiate(stage.data, _partial_=True)(source=source)
+    data.prepare_data()
+    data.setup("fit")
+    model = instantiate(stage.model, _partial_=True)(**data.sizes)
+    best = ModelCheckpoint(folder, filename="best", monitor=stage.monitor, mode=stage.mode, save_last=True)
+    trainer = instantiate(cfg.trainer, _partial_=True)(
+        max_epochs=stage.max_epochs,
+        logger=instantiate(cfg.logger, _partial_=True)(save_dir=folder),
+        callbacks=[best, StageProgress(name)],
+        default_root_dir=folder,
+    )
+    last = folder / "last.ckpt"
+    trainer.fit(model, data, ckpt_path=last if last.exists() else None, weights_only=True)
+    return type(model).load_from_checkpoint(best.best_model_path, weights_only=True)
+
+
+@hydra.main(version_base="1.3", config_path="configs", config_name="train")
+def main(cfg: DictConfig) -> None:
+    run = Path(cfg.run_folder)
+    console.print(f"run folder: {run}")
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)
+    source = instantiate(cfg.data)
+    fitted = {name: fit(name, stage, cfg, source, run) for name, stage in cfg.stages.items()}
+    configuration = OmegaConf.to_container(cfg, resolve=True)
+    instantiate(cfg.finish, _partial_=True)(fitted=fitted, source=source, folder=run, configuration=configuration)
+    (run / FINISHED).touch()
+    console.print(f"run folder: {run}")
+
+
+if __name__ == "__main__":
+    main()
