@@ -11,6 +11,7 @@ Axes: T actions of a walk including STOP, P goals, L lattice side, K headings.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int8, Int16
@@ -78,7 +79,9 @@ def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
     costs = _backward(floor, goals)
     for goal, cost in zip(goals, costs):
         if cost.max() < 0:
-            raise ValueError(f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}")
+            raise ValueError(
+                f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
+            )
     return [CostToGo(floor, goal, cost) for goal, cost in zip(goals, costs)]
 
 
@@ -96,7 +99,9 @@ def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) 
         row = {search.goal: k for k, search in enumerate(part)}
         places = [k for k, goal in enumerate(goals) if goal in row]
         costs = np.stack([search.cost for search in part])
-        found = _walks(floor, [goals[k] for k in places], costs, [starts[k] for k in places], [row[goals[k]] for k in places])
+        found = _walks(
+            floor, [goals[k] for k in places], costs, [starts[k] for k in places], [row[goals[k]] for k in places]
+        )
         for k, walk in zip(places, found):
             walks[k] = walk
     return walks
@@ -116,7 +121,18 @@ def _walks(floor, goals, costs, starts, rows=None):
             raise ValueError(f"{floor.house_id}: unreachable start, an agent cannot stand at {tuple(pose.tolist())}")
     rows = np.zeros(len(goals), np.int64) if rows is None else np.asarray(rows, np.int64)
     actions, lengths = _search_all(
-        floor.free, *floor.origin, floor.cell_m, views, first, radius, costs, rows, poses, heading_indices(poses[:, 2]), STEP_X, STEP_Z
+        floor.free,
+        *floor.origin,
+        floor.cell_m,
+        views,
+        first,
+        radius,
+        costs,
+        rows,
+        poses,
+        heading_indices(poses[:, 2]),
+        STEP_X,
+        STEP_Z,
     )
     for pose, goal, length in zip(poses, goals, lengths):
         if length < 0:
@@ -145,17 +161,21 @@ def _pack(goals):
     return views, first, np.asarray([goal.radius_m for goal in goals], np.float64)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _is_goal(free, ox, oz, cell_m, views, radius, x, z, heading):
     cell = cell_at(free, ox, oz, cell_m, x, z)
     if cell >= 0:
         for v in range(views.shape[0]):
-            if int(views[v, 2]) == heading and in_goal_disc(free, ox, oz, cell_m, views[v, 0], views[v, 1], radius, cell):
+            if int(views[v, 2]) == heading and in_goal_disc(
+                free, ox, oz, cell_m, views[v, 0], views[v, 1], radius, cell
+            ):
                 return True
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _roomy(free, cell_m, side):
     """Lattice cells around which everything is free for a step and a bit: a move from there needs no check."""
     rows, columns = free.shape
@@ -169,14 +189,18 @@ def _roomy(free, cell_m, side):
     for i in range(side):
         for j in range(side):
             top, left = int((i * LATTICE_M - STEP_M) / cell_m) - 2, int((j * LATTICE_M - STEP_M) / cell_m) - 2
-            bottom, right = int(((i + 1) * LATTICE_M + STEP_M) / cell_m) + 3, int(((j + 1) * LATTICE_M + STEP_M) / cell_m) + 3
+            bottom, right = (
+                int(((i + 1) * LATTICE_M + STEP_M) / cell_m) + 3,
+                int(((j + 1) * LATTICE_M + STEP_M) / cell_m) + 3,
+            )
             if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
                 count = total[bottom, right] - total[top, right] - total[bottom, left] + total[top, left]
                 roomy[i, j] = count == (bottom - top) * (right - left)
     return roomy
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, error_model="numpy")
+@no_type_check
 def _costs(free, ox, oz, cell_m, views, first, radius, side, step_x, step_z):
     roomy = _roomy(free, cell_m, side)
     costs = np.empty((radius.size, side, side, NUM_HEADINGS), np.int16)
@@ -185,7 +209,8 @@ def _costs(free, ox, oz, cell_m, views, first, radius, side, step_x, step_z):
     return costs
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _cost_to_go(cost, free, ox, oz, cell_m, views, radius, roomy, step_x, step_z):
     side = cost.shape[0]
     cost[:] = -1
@@ -242,14 +267,16 @@ def _cost_to_go(cost, free, ox, oz, cell_m, views, radius, roomy, step_x, step_z
         count = kept
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _grown(array):
     grown = np.empty(2 * array.size, array.dtype)
     grown[: array.size] = array
     return grown
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, error_model="numpy")
+@no_type_check
 def _search_all(free, ox, oz, cell_m, views, first, radius, costs, rows, poses, headings, step_x, step_z):
     actions = np.empty((rows.size, 1024), np.int8)
     lengths = np.empty(rows.size, np.int64)
@@ -261,7 +288,8 @@ def _search_all(free, ox, oz, cell_m, views, first, radius, costs, rows, poses, 
     return actions, lengths
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, start_heading, step_x, step_z):
     """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 where no walk was found."""
     x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
@@ -271,9 +299,8 @@ def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, st
     top = np.full(4096, -1, np.int32)  # newest open node for each estimate of a whole walk; `below` links to older ones
     place = np.zeros(2 * MAX_NODES, np.int64)
     fewest = np.empty(2 * MAX_NODES, np.int16)
-    side = cost.shape[0]
     x[0], z[0], heading[0], moves[0], parent[0], below[0] = start_x, start_z, start_heading, 0, -1, -1
-    guess[0] = max(cost[int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading], 0)
+    guess[0] = max(_guess(cost, int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading), 0)
     total = int(guess[0])
     top[total] = 0
     used, goal = 1, -1
@@ -299,7 +326,7 @@ def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, st
             if place[slot] != 0 and fewest[slot] <= g:
                 continue
             place[slot], fewest[slot] = _place(nx - ox, nz - oz, nh), g
-            h = cost[min(int((nz - oz) / LATTICE_M), side - 1), min(int((nx - ox) / LATTICE_M), side - 1), nh]
+            h = _guess(cost, int((nz - oz) / LATTICE_M), int((nx - ox) / LATTICE_M), nh)
             if h < 0:
                 h = guess[node]
             estimate = max(int(g) + int(h), total)
@@ -320,13 +347,27 @@ def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, st
     return length
 
 
-@njit(inline="always")
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _guess(cost, row, column, heading):
+    """The least cost-to-go of a lattice cell and those around it: what a pose needs at least, wherever in its cell it is."""
+    best = -1
+    for i in range(max(row - 1, 0), min(row + 2, cost.shape[0])):
+        for j in range(max(column - 1, 0), min(column + 2, cost.shape[1])):
+            if cost[i, j, heading] >= 0 and (best < 0 or cost[i, j, heading] < best):
+                best = int(cost[i, j, heading])
+    return best
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
 def _place(x, z, heading):
     """A number above 0 for poses that count as one."""
     return ((int(x / SAME_PLACE_M) << 24) + int(z / SAME_PLACE_M)) * NUM_HEADINGS + heading + 1
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
+@no_type_check
 def _slot(place, key):
     """Where `key` is in the hash table, or the free slot where it belongs."""
     mask = place.size - 1

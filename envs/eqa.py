@@ -4,7 +4,7 @@ Axes: N agents, L words of the longest question, H W image.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -40,7 +40,7 @@ class EQAVectorEnv(VectorEnv):
     starts agent n with episode indices[n] instead.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"]}
+    metadata: ClassVar[dict[str, Any]] = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"]}
 
     def __init__(
         self,
@@ -98,7 +98,9 @@ class EQAVectorEnv(VectorEnv):
         chosen = (options or {}).get("episodes")
         chosen = self._draw(self.num_envs) if chosen is None else np.asarray(chosen)
         if chosen.shape != (self.num_envs,) or not ((chosen >= 0) & (chosen < len(self.episodes))).all():
-            raise ValueError(f"episodes: expected {self.num_envs} indices from 0 to {len(self.episodes) - 1}, got {chosen}")
+            raise ValueError(
+                f"episodes: expected {self.num_envs} indices from 0 to {len(self.episodes) - 1}, got {chosen}"
+            )
         everybody = np.ones(self.num_envs, np.bool_)
         self._begin(np.arange(self.num_envs), chosen)
         self._frames = self.simulator.render()["rgb"]
@@ -186,7 +188,9 @@ def make_house_env(
 
 def _start(episode):
     if episode.start is None:
-        raise ValueError(f"episode {episode.episode_id!r}: has no start pose; give it one, for instance from a walk's end")
+        raise ValueError(
+            f"episode {episode.episode_id!r}: has no start pose; give it one, for instance from a walk's end"
+        )
     return episode.start
 
 

@@ -36,7 +36,9 @@ def walk_metrics(
     distances = np.where(counts, distances_m, np.inf).astype(np.float64)
     if not np.isfinite(distances[counts]).all():
         row = int(np.flatnonzero((counts & ~np.isfinite(distances)).any(axis=1))[0])
-        raise ValueError(f"distances_m: expected metres at every pose of a walk, got {distances[row, counts[row]]} in row {row}")
+        raise ValueError(
+            f"distances_m: expected metres at every pose of a walk, got {distances[row, counts[row]]} in row {row}"
+        )
     last = np.where(np.asarray(num_actions) > 0, num_actions - 1, 0)
     stop = (actions[walk, last] == Action.STOP) & (num_actions > 0) if actions.shape[1] else np.zeros(len(walk), bool)
     d_0, d_T = distances[:, 0], distances[walk, num_actions]
@@ -63,7 +65,9 @@ def _check_walks(distances_m, in_target_room, actions, num_actions):
     if len(actions) != len(num_actions):
         raise ValueError(f"actions: expected {len(num_actions)} walks, got {len(actions)}")
     if len(num_actions) and not (0 <= np.min(num_actions) and np.max(num_actions) <= actions.shape[1]):
-        raise ValueError(f"num_actions: expected 0 to {actions.shape[1]}, got {np.min(num_actions)} to {np.max(num_actions)}")
+        raise ValueError(
+            f"num_actions: expected 0 to {actions.shape[1]}, got {np.min(num_actions)} to {np.max(num_actions)}"
+        )
 
 
 def inside_polygon(
@@ -110,7 +114,9 @@ def bootstrap_interval(
     """
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or not len(values) or np.isnan(values).any():
-        raise ValueError(f"values: expected one or more numbers, got shape {values.shape} with {np.isnan(values).sum()} NaN")
+        raise ValueError(
+            f"values: expected one or more numbers, got shape {values.shape} with {np.isnan(values).sum()} NaN"
+        )
     if groups is None:
         totals, sizes = values, np.ones(len(values))
     else:

@@ -54,7 +54,10 @@ def test_padding_never_counts():
 def test_padding_may_hold_anything():
     plain = measure([2.0, 1.0], [False, True], [F])
     padded = walk_metrics(
-        np.array([[2.0, 1.0, np.nan, np.inf]]), np.array([[False, True, True, False]]), np.array([[0, -1, -1]]), np.array([1])
+        np.array([[2.0, 1.0, np.nan, np.inf]]),
+        np.array([[False, True, True, False]]),
+        np.array([[0, -1, -1]]),
+        np.array([1]),
     )
     assert all(plain[name] == padded[name] for name in plain)
 
@@ -106,7 +109,9 @@ def test_bootstrap_intervals_are_reproducible_and_as_wide_as_theory_says():
     low, high = bootstrap_interval(values)
     assert (low, high) == bootstrap_interval(values)
     theory = 1.96 * values.std() / 20
-    assert low == pytest.approx(values.mean() - theory, abs=0.05) and high == pytest.approx(values.mean() + theory, abs=0.05)
+    assert low == pytest.approx(values.mean() - theory, abs=0.05) and high == pytest.approx(
+        values.mean() + theory, abs=0.05
+    )
 
 
 def test_bootstrap_intervals_of_grouped_questions_are_wider():

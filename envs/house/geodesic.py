@@ -8,6 +8,7 @@ Axes: G grid side, P targets, C free cells in row-major order.
 """
 
 from math import sqrt
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -17,7 +18,8 @@ GROUP = np.float32(sqrt(0.5))  # the least that a value grows by from one cell t
 TOLERANCE = np.float32(1e-4)  # in cells; a smaller improvement is not passed on
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, error_model="numpy")
+@no_type_check
 def march_fields(
     free: Bool[np.ndarray, "G G"], goals: Bool[np.ndarray, "P G G"], cell_m: float, num_free: int
 ) -> Float32[np.ndarray, "P C"]:
@@ -36,7 +38,8 @@ def march_fields(
     return fields
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _march(free, goal, width):
     values = np.full(free.size, np.float32(np.inf))
     listed = np.zeros(free.size, np.uint8)
@@ -75,7 +78,8 @@ def _march(free, goal, width):
     return values
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
+@no_type_check
 def _upwind(a, b):
     """The value of a cell of side 1 whose smaller neighbours along the two axes have the values a and b."""
     gap = a - b

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import hypot
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64
@@ -47,7 +48,9 @@ class Goal:
     def of(cls, episode: Episode) -> "Goal":
         """The goal of an episode; ValueError where its source did not say where to look from."""
         if not episode.view_points or episode.goal_radius_m is None:
-            raise ValueError(f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to")
+            raise ValueError(
+                f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to"
+            )
         return cls(episode.view_points, episode.goal_radius_m)
 
 
@@ -65,7 +68,9 @@ class Floor:
         if any(edge.any() for edge in border):
             raise ValueError(f"floor of {self.house_id}: expected a blocked border, got free cells on it")
         if not self.free.any():
-            raise ValueError(f"floor of {self.house_id}: nothing is free, an agent fits nowhere; check walls and furniture")
+            raise ValueError(
+                f"floor of {self.house_id}: nothing is free, an agent fits nowhere; check walls and furniture"
+            )
 
     @cached_property
     def num_free(self) -> int:
@@ -147,7 +152,9 @@ def goal_masks(floor: Floor, goals: Sequence[Goal]) -> Bool[np.ndarray, "P G G"]
         for x, z, _ in goal.view_points:
             _mark_disc(mask, floor.free, *floor.origin, floor.cell_m, x, z, goal.radius_m)
         if not mask.any():
-            raise ValueError(f"{floor.house_id}: unreachable target, no free floor within {goal.radius_m} m of {goal.view_points}")
+            raise ValueError(
+                f"{floor.house_id}: unreachable target, no free floor within {goal.radius_m} m of {goal.view_points}"
+            )
     return masks
 
 
@@ -175,7 +182,9 @@ def distances_at(
     return np.where(cells >= 0, field[cells], np.float32(np.inf))
 
 
-def sample_start(rng: np.random.Generator, floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2) -> Pose:
+def sample_start(
+    rng: np.random.Generator, floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2
+) -> Pose:
     """A random pose far from the goal: among the `farthest` share of the floor by distance, with any heading."""
     cells = np.flatnonzero(field >= np.quantile(field, 1 - farthest))
     cell = int(cells[rng.integers(len(cells))])
@@ -196,7 +205,8 @@ def heading_indices(headings_rad: Float64[np.ndarray, " N"]) -> Int64[np.ndarray
     return whole.astype(np.int64) % NUM_HEADINGS
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def block_starts(free):
     """See `Floor.block_start`."""
     flat = free.ravel()
@@ -209,7 +219,8 @@ def block_starts(free):
     return starts
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
+@no_type_check
 def cell_at(free, origin_x, origin_z, cell_m, x, z):
     """Flat index of a free cell, -1 where the position is blocked or off the grid."""
     column, row = (x - origin_x) / cell_m, (z - origin_z) / cell_m
@@ -220,7 +231,8 @@ def cell_at(free, origin_x, origin_z, cell_m, x, z):
     return int(row) * free.shape[1] + int(column)
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
+@no_type_check
 def free_index(free, starts, cell):
     """Place of a free cell, given by its flat index, among the free cells."""
     flat = free.ravel()
@@ -230,7 +242,8 @@ def free_index(free, starts, cell):
     return index
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def way_is_free(free, origin_x, origin_z, cell_m, x, z, dx, dz):
     """Whether the straight move by (dx, dz) from a free position stays free, sampled once per cell or closer."""
     samples = int(np.ceil(np.hypot(dx, dz) / cell_m))
@@ -240,16 +253,20 @@ def way_is_free(free, origin_x, origin_z, cell_m, x, z, dx, dz):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def in_goal_disc(free, origin_x, origin_z, cell_m, view_x, view_z, radius_m, cell):
     """Whether a free cell's centre is within the radius of a view point with nothing in between."""
     x = origin_x + (cell % free.shape[1] + 0.5) * cell_m
     z = origin_z + (cell // free.shape[1] + 0.5) * cell_m
     dx, dz = x - view_x, z - view_z
-    return dx * dx + dz * dz <= radius_m * radius_m and way_is_free(free, origin_x, origin_z, cell_m, view_x, view_z, dx, dz)
+    return dx * dx + dz * dz <= radius_m * radius_m and way_is_free(
+        free, origin_x, origin_z, cell_m, view_x, view_z, dx, dz
+    )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _mark_disc(mask, free, origin_x, origin_z, cell_m, x, z, radius_m):
     if cell_at(free, origin_x, origin_z, cell_m, x, z) < 0:
         return
@@ -262,7 +279,8 @@ def _mark_disc(mask, free, origin_x, origin_z, cell_m, x, z, radius_m):
                 mask[row, column] = True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _free_cells(cells, free, starts, origin_x, origin_z, cell_m, positions):
     for n in range(positions.shape[0]):
         cell = cell_at(free, origin_x, origin_z, cell_m, positions[n, 0], positions[n, 1])

@@ -7,6 +7,7 @@ Axes: G grid side (rows follow z, columns follow x), I instances, F faces, P pol
 """
 
 from math import sqrt
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float64, UInt8
@@ -36,9 +37,23 @@ def mark_instances(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _mark(
-    blocked, mesh, rotation, translation, sphere, vertices, faces, face_range, first, origin_x, origin_z, cell_m, low, high
+    blocked,
+    mesh,
+    rotation,
+    translation,
+    sphere,
+    vertices,
+    faces,
+    face_range,
+    first,
+    origin_x,
+    origin_z,
+    cell_m,
+    low,
+    high,
 ):
     row_min, row_max = np.empty(blocked.shape[0]), np.empty(blocked.shape[0])
     corner, clipped = np.empty((8, 3)), np.empty((8, 3))
@@ -68,7 +83,8 @@ def _mark(
                 _fill_convex(blocked, corner, n, row_min, row_max)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _clip(source, n, target, height, sign):
     """Keeps the part of a polygon above `height` (sign 1) or below it (sign -1); returns how many corners are left."""
     kept = 0
@@ -84,7 +100,8 @@ def _clip(source, n, target, height, sign):
     return kept
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _fill_convex(blocked, corner, n, row_min, row_max):
     """Sets each cell that a convex polygon (x and z in cells) touches; a line or a point counts as a polygon."""
     if n == 0:
@@ -114,7 +131,8 @@ def _fill_convex(blocked, corner, n, row_min, row_max):
                 blocked[row, column] = 1
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def fill_polygon(inside: UInt8[np.ndarray, "G G"], corners: Float64[np.ndarray, "P 2"]) -> None:
     """Sets each cell to 1 whose centre lies in the polygon, given in cells. Polygons that share an edge leave no gap."""
     n = corners.shape[0]
@@ -132,7 +150,8 @@ def fill_polygon(inside: UInt8[np.ndarray, "G G"], corners: Float64[np.ndarray, 
             inside[row, max(start, 0) : max(stop, 0)] = 1
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def dilate(blocked: UInt8[np.ndarray, "G G"], radius: float) -> UInt8[np.ndarray, "G G"]:
     """Cells whose centre is at most `radius` cells from the centre of a blocked cell."""
     rows, columns = blocked.shape
@@ -157,14 +176,19 @@ def dilate(blocked: UInt8[np.ndarray, "G G"], radius: float) -> UInt8[np.ndarray
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def largest_component(free: UInt8[np.ndarray, "G G"]) -> Bool[np.ndarray, "G G"]:
     """The biggest set of free cells that hang together by their edges; the grid's border is never part of it.
 
     Runs of free cells in a row are the nodes of a union-find, which is several times fewer than cells.
     """
     rows, columns = free.shape
-    run_row, run_start, run_stop = [np.int32(0) for _ in range(0)], [np.int32(0) for _ in range(0)], [np.int32(0) for _ in range(0)]
+    run_row, run_start, run_stop = (
+        [np.int32(0) for _ in range(0)],
+        [np.int32(0) for _ in range(0)],
+        [np.int32(0) for _ in range(0)],
+    )
     parent = [np.int32(0) for _ in range(0)]
     above, above_end = 0, 0
     for row in range(1, rows - 1):
@@ -201,7 +225,8 @@ def largest_component(free: UInt8[np.ndarray, "G G"]) -> Bool[np.ndarray, "G G"]
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _root(parent, node):
     while parent[node] != node:
         parent[node] = parent[parent[node]]

@@ -6,6 +6,7 @@ with most, E polygon corners of all rooms of all houses.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
@@ -91,7 +92,9 @@ class HouseSimulator:
     def scene_index(self, scene_id: str) -> int:
         """Place of a loaded house; ValueError names one that is not loaded."""
         if scene_id not in self._index:
-            raise ValueError(f"house {scene_id!r}: not among the {len(self.houses)} loaded houses; pass it to the simulator")
+            raise ValueError(
+                f"house {scene_id!r}: not among the {len(self.houses)} loaded houses; pass it to the simulator"
+            )
         return self._index[scene_id]
 
     def reset(
@@ -199,7 +202,8 @@ def _pack_rooms(houses):
     return np.concatenate(polygons), corner_start, room_start
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _move(position, heading, collided, actions, scene, free, origin, cell_m, step_x, step_z):
     for n in range(actions.size):
         if actions[n] == LEFT:
@@ -215,7 +219,8 @@ def _move(position, heading, collided, actions, scene, free, origin, cell_m, ste
                 collided[n] = True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _look_up(out, position, scene, slot, fields, free, starts, origin, cell_m):
     for n in range(out.size):
         k = scene[n]
@@ -223,7 +228,8 @@ def _look_up(out, position, scene, slot, fields, free, starts, origin, cell_m):
         out[n] = fields[slot[n], free_index(free[k], starts[k], cell)]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _find_rooms(out, position, scene, corners, corner_start, room_start):
     for n in range(out.size):
         x, z = position[n, 0], position[n, 1]
@@ -234,7 +240,9 @@ def _find_rooms(out, position, scene, corners, corner_start, room_start):
             for a in range(first, last):
                 b = a + 1 if a + 1 < last else first
                 if (corners[a, 1] <= z) != (corners[b, 1] <= z):
-                    edge = corners[a, 0] + (z - corners[a, 1]) * (corners[b, 0] - corners[a, 0]) / (corners[b, 1] - corners[a, 1])
+                    edge = corners[a, 0] + (z - corners[a, 1]) * (corners[b, 0] - corners[a, 0]) / (
+                        corners[b, 1] - corners[a, 1]
+                    )
                     inside ^= x < edge
             if inside:
                 out[n] = room - room_start[scene[n]]
