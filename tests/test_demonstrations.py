@@ -1,0 +1,150 @@
+"""Demonstration files: what is written is read back, what is broken is refused, a killed build goes on."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from data.curriculum import first_counted_action, length_batches
+from data.datamodules import LastFrames, Walks, last_frames
+from data.demonstrations import Demonstrations, Recording, build
+from data.vocabulary import Vocabulary
+from envs.episode import Episode
+
+CONFIGURATION = {"encoder": "abc", "split": "train"}
+FEATURES = 6
+
+
+def episode(number: int, scene: str = "train-00000") -> Episode:
+    question = f"what color is the {('sofa', 'bed')[number % 2]}?"
+    return Episode(f"{scene}-{number}", scene, question, ("red", "blue")[number % 2], "color", "test")
+
+
+def recording(scene: str, episodes: list[Episode]) -> Recording:
+    """Frame t of episode n holds the number 100 n + t."""
+    lengths = np.array([3 + int(e.episode_id[-1]) for e in episodes])
+    values = np.concatenate([100 * int(e.episode_id[-1]) + np.arange(n) for e, n in zip(episodes, lengths, strict=True)])
+    actions = np.concatenate([[0] * (n - 1) + [3] for n in lengths]).astype(np.int8)
+    return Recording(
+        episodes=episodes,
+        lengths=lengths,
+        features=np.repeat(values[:, None], FEATURES, 1).astype(np.float16),
+        actions=actions,
+        poses=np.repeat(values[:, None], 3, 1).astype(float),
+        distance_m=values.astype(np.float32),
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "train.h5"
+
+
+EPISODES = [episode(n, scene) for scene in ("train-00000", "train-00001") for n in range(4)]
+
+
+@pytest.fixture
+def demos(path: Path) -> Demonstrations:
+    list(build(path, EPISODES, recording, configuration=CONFIGURATION))
+    return Demonstrations.open(path, configuration=CONFIGURATION)
+
+
+def test_what_was_recorded_is_read_back_house_after_house(demos: Demonstrations, path: Path) -> None:
+    assert demos.episodes == EPISODES
+    assert demos.lengths.tolist() == [3, 4, 5, 6] * 2
+    for i in range(len(demos)):
+        expected = 100 * (i % 4) + np.arange(3 + i % 4)
+        assert np.array_equal(demos.features[demos.rows(i)], np.repeat(expected[:, None], FEATURES, 1))
+        assert np.array_equal(demos.distance_m[demos.rows(i)], expected)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["train.h5"]
+
+
+def test_a_killed_build_goes_on_with_the_next_house(path: Path) -> None:
+    recorded = []
+
+    def record(scene: str, episodes: list[Episode]) -> Recording:
+        if scene == "train-00001" and recorded == ["train-00000"]:
+            recorded.append("killed")
+            raise KeyboardInterrupt
+        recorded.append(scene)
+        return recording(scene, episodes)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(build(path, EPISODES, record, configuration=CONFIGURATION))
+    assert not path.exists()
+    list(build(path, EPISODES, record, configuration=CONFIGURATION))
+    assert recorded == ["train-00000", "killed", "train-00001"]
+    assert Demonstrations.open(path).episodes == EPISODES
+
+
+def test_a_full_disk_leaves_no_file_that_looks_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", full)
+    with pytest.raises(OSError, match="No space left"):
+        list(build(path, EPISODES, recording, configuration=CONFIGURATION))
+    assert not path.exists() and not list(path.parent.rglob("*.h5")) and not list(path.parent.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "version", "text", "missing"])
+def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(demos: Demonstrations, path: Path, damage: str) -> None:
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:2000])
+    elif damage == "version":
+        with h5py.File(path, "r+") as file:
+            file.attrs["version"] = 0
+    elif damage == "text":
+        path.write_text("not a data file")
+    else:
+        path.unlink()
+    with pytest.raises(ValueError, match=r"train\.h5.*make_demos"):
+        Demonstrations.open(path)
+
+
+def test_another_configuration_is_refused_and_named(demos: Demonstrations, path: Path) -> None:
+    with pytest.raises(ValueError, match="encoder: expected 'new', got 'abc'"):
+        Demonstrations.open(path, configuration={**CONFIGURATION, "encoder": "new"})
+
+
+def test_a_split_without_questions_is_refused(path: Path) -> None:
+    with pytest.raises(ValueError, match="no question to demonstrate"):
+        list(build(path, [], recording, configuration=CONFIGURATION))
+
+
+def test_batches_of_walks_are_padded_behind_their_ends(demos: Demonstrations) -> None:
+    walks = Walks(demos, Vocabulary.of(EPISODES))
+    batch = walks.__getitems__([0, 3])
+    assert batch["features"].shape == (2, 6, FEATURES) and batch["actions"].shape == (2, 6)
+    assert batch["actions"].tolist() == [[0, 0, 3, -1, -1, -1], [0, 0, 0, 0, 0, 3]]
+    assert (batch["features"][0, 3:] == 0).all()
+    assert batch["features"][1, :, 0].tolist() == [300, 301, 302, 303, 304, 305]
+
+
+def test_the_answerer_gets_the_last_frames_and_a_short_walk_repeats_its_first_never_its_future(
+    demos: Demonstrations,
+) -> None:
+    frames = LastFrames(demos, Vocabulary.of(EPISODES), 5).features[..., 0]
+    assert frames[0].tolist() == [0, 0, 0, 1, 2]
+    assert frames[3].tolist() == [301, 302, 303, 304, 305]
+    assert last_frames(np.arange(4)[:2], 5).tolist() == [0, 0, 0, 0, 1]
+
+
+def test_the_curriculum_counts_ten_actions_more_each_epoch() -> None:
+    lengths = np.array([5, 15, 35])
+    assert first_counted_action(lengths, 0, start=10, step=10).tolist() == [0, 5, 25]
+    assert first_counted_action(lengths, 2, start=10, step=10).tolist() == [0, 0, 5]
+    assert first_counted_action(lengths, 9, start=10, step=10).tolist() == [0, 0, 0]
+    assert first_counted_action(lengths, 0, start=10, step=None).tolist() == [0, 0, 0]
+
+
+def test_each_epoch_has_every_walk_once_in_another_order_with_little_padding() -> None:
+    lengths = np.random.default_rng(0).integers(10, 100, 500)
+    epochs = [length_batches(lengths, 20, rng=np.random.default_rng([0, epoch])) for epoch in (0, 0, 1)]
+    for batches in epochs:
+        assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    assert all(np.array_equal(a, b) for a, b in zip(epochs[0], epochs[1], strict=True))
+    assert any(not np.array_equal(a, b) for a, b in zip(epochs[0], epochs[2], strict=False))
+    padded = sum(len(b) * lengths[b].max() for b in epochs[0])
+    assert padded < 1.2 * lengths.sum()
