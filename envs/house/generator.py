@@ -18,6 +18,7 @@ from envs.house.plan import HEIGHT_M, draw_plan
 from envs.house.validate import validate
 
 VERSION = "rooms-1"
+_HOUSES_PER_WORKER = 24  # for fewer a process is not worth starting
 SPLITS = ("train", "val", "test")
 
 
@@ -81,7 +82,7 @@ def make_houses(
     missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
     done = count - len(missing)
     progress(done, count)
-    workers = min(workers or os.cpu_count() or 1, len(missing))
+    workers = min(workers or os.cpu_count() or 1, len(missing) // _HOUSES_PER_WORKER)
     make = partial(_make_one, root, seed, split)
     if workers <= 1:
         results = map(make, missing)

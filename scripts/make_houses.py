@@ -1,0 +1,48 @@
+"""Makes the houses of one or more splits under the data folder; what is there already is kept.
+
+python scripts/make_houses.py --train 643 --val 67 --test 57 --seed 0
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from envs.files import data_root
+from envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
+from envs.progress import progress
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for split in SPLITS:
+        parser.add_argument(f"--{split}", type=int, default=0, metavar="COUNT", help=f"houses of the {split} split")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--root", type=Path, default=None, help="data folder (default: $EQA_DATA, else ~/.cache/eqa)")
+    parser.add_argument("--workers", type=int, default=None, help="processes (default: one per core)")
+    arguments = parser.parse_args()
+    counts = {split: getattr(arguments, split) for split in SPLITS}
+    if min(counts.values()) < 0 or not any(counts.values()):
+        parser.error("expected a number of houses above 0 for at least one of --train, --val, --test")
+    root = arguments.root or data_root()
+    for split, count in counts.items():
+        if count:
+            _make(root, split, count, arguments)
+    print(house_path(root, seed=arguments.seed, split=split, index=0).parents[1], GENERATOR)
+
+
+def _make(root: Path, split: str, count: int, arguments: argparse.Namespace) -> None:
+    with progress(f"houses, {split}", count) as advance:
+        before = 0
+
+        def report(done: int, total: int) -> None:
+            nonlocal before
+            advance(done - before)
+            before = done
+
+        make_houses(root, split=split, count=count, seed=arguments.seed, workers=arguments.workers, progress=report)
+
+
+if __name__ == "__main__":
+    main()
