@@ -35,6 +35,7 @@ class Thresholds:
     contact_m: float
     above_m: float
     beside_m: float
+    flat_m: float
     wall_gap_m: float
     clear_overlap: float
     some_overlap: float
@@ -96,7 +97,9 @@ class Relations:
         return own.intersection(other).area / min(own.area, other.area)
 
     def _beside(self, one: HouseObject, other: HouseObject) -> Verdict:
-        """Near each other at the same height, on the same support, neither over the other."""
+        """Near each other at the same height, on the same support, neither over the other; rugs are next to nothing."""
+        if any(t.position[1] <= self.limits.contact_m and t.size_m[1] <= self.limits.flat_m for t in (one, other)):
+            return NOT
         low = max(one.position[1], other.position[1])
         high = min(one.position[1] + one.size_m[1], other.position[1] + other.size_m[1])
         shared = (high - low) / min(one.size_m[1], other.size_m[1])
@@ -104,5 +107,11 @@ class Relations:
             return NOT
         gap_m = self.footprints[one.id].distance(self.footprints[other.id])
         near = self.limits.of_gap(gap_m, self.limits.beside_m)
-        doubtful = gap_m == 0 or one.on != other.on or shared < self.limits.clear_overlap
+        raised_m = abs(one.position[1] - other.position[1])
+        doubtful = (
+            gap_m == 0
+            or one.on != other.on
+            or shared < self.limits.clear_overlap
+            or self.limits.of_gap(raised_m, self.limits.beside_m) is not CLEAR
+        )
         return UNCLEAR if near is CLEAR and doubtful else near

@@ -59,6 +59,8 @@ def hovers(upper: dict, lower: dict) -> bool:
 def beside(one: dict, other: dict) -> bool:
     if one["on"] == other["id"] or other["on"] == one["id"]:
         return False
+    if any(thing["position"][1] <= 0.03 and thing["size_m"][1] <= 0.05 for thing in (one, other)):
+        return False
     shared = min(top(one), top(other)) - max(one["position"][1], other["position"][1])
     if shared <= 0.1 * min(one["size_m"][1], other["size_m"][1]):
         return False

@@ -180,6 +180,8 @@ CUP = {"size": (0.1, 0.1, 0.1)}
         ("next to", thing("table", 5, 5, **TABLE), thing("bed", 6.1, 5, size=(0.2, 0.5, 2)), UNCLEAR),
         ("next to", thing("table", 5, 5, **TABLE), thing("bed", 6.5, 5, size=(0.2, 0.5, 2)), NOT),
         ("next to", thing("table", 5, 5, **TABLE), thing("chair", 5.5, 5, size=(0.5, 0.9, 0.5)), UNCLEAR),
+        ("next to", thing("table", 5, 5, **TABLE), thing("rug", 5.8, 5, size=(0.2, 0.02, 2)), NOT),
+        ("next to", thing("table", 5, 5, **TABLE), thing("heater", 5.8, 5, y=0.4, size=(0.2, 0.3, 2)), UNCLEAR),
         ("next to", thing("table", 5, 5, **TABLE), thing("mirror", 5.8, 5, y=1.2, size=(0.2, 0.5, 2)), NOT),
         ("next to", thing("table", 5, 5, **TABLE), thing("bed", 5.8, 5, room=1, size=(0.2, 0.5, 2)), NOT),
     ],
