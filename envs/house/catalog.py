@@ -11,6 +11,7 @@ Axes: V vertices, F faces, G meshes, M material slots, T textures, P texels.
 
 import functools
 import io
+import itertools
 import json
 import zipfile
 from dataclasses import dataclass
@@ -42,10 +43,12 @@ PALETTE: dict[str, tuple[int, int, int]] = {
 BUILDING = ("outside", "wall", "floor", "ceiling", "door", "window")
 
 CONTEXT = (
-    "air conditioner", "armchair", "bedside table", "bench", "bicycle", "bidet", "book", "car", "chair", "clock",
-    "clothes rack", "crib", "curtain", "exercise bike", "filing cabinet", "flowers", "guitar", "kitchen cabinet",
-    "lamp", "laundry basket", "motorbike", "office chair", "phone", "picture frame", "plant", "printer", "range hood",
-    "stool", "teddy bear", "toaster", "toilet paper", "trash can", "treadmill", "water heater",
+    "air conditioner", "armchair", "bedside table", "bench", "bicycle", "bidet", "book", "car", "cardboard box",
+    "chair", "clock", "clothes rack", "crib", "curtain", "deck chair", "exercise bench", "exercise bike",
+    "filing cabinet", "fire extinguisher", "flowers", "guitar", "kitchen cabinet", "lamp", "laundry basket",
+    "lawn mower", "motorbike", "office chair", "parasol", "phone", "picture frame", "plant", "printer", "punching bag",
+    "range hood", "skateboard", "step ladder", "stool", "suitcase", "table tennis table", "teddy bear", "toaster",
+    "toilet paper", "trash can", "treadmill", "water heater", "workbench",
 )  # fmt: skip
 
 QUERYABLE: tuple[str, ...] = (
@@ -189,7 +192,8 @@ def load_catalog(folder: Path = ASSETS) -> Catalog:
 def _assemble(document: dict, arrays: dict[str, np.ndarray]) -> Catalog:
     entries = document["models"]
     sizes = np.array([entry["size_m"] for entry in entries], np.float32)
-    meshes = _unpack_meshes(arrays, sizes)
+    uv_range = np.array([entry["uv_range"] for entry in entries], np.float32)
+    meshes = _unpack_meshes(arrays, sizes, uv_range)
     images, greys = _decode_images(arrays["images"], arrays["image_offset"])
     slots = _unpack_slots(entries, num_images=len(images))
     # Luminance-only copies are made only for the images that some main slot can be painted on.
@@ -217,8 +221,8 @@ def _model(entry: dict, row: int) -> Model:
     return Model(**values, size_m=tuple(entry["size_m"]), mesh=row, num_slots=len(entry["slots"]))
 
 
-def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray) -> Meshes:
-    """Dequantises: positions are fractions of the model's box, normals 1/127, texture coordinates 1/1024."""
+def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray, uv_range: np.ndarray) -> Meshes:
+    """Dequantises: positions are fractions of the model's box, texture coordinates of its range, normals 1/127."""
     vertex_range, face_range = arrays["vertex_range"].astype(np.int32), arrays["face_range"].astype(np.int32)
     if len(vertex_range) != len(sizes) or len(face_range) != len(sizes):
         raise ValueError(f"expected meshes for {len(sizes)} models, got {len(vertex_range)}")
@@ -234,7 +238,7 @@ def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray) -> Meshes:
     return Meshes(
         vertices=vertices,
         normals=normals.astype(np.float32),
-        uv=arrays["uv"].astype(np.float32) / np.float32(1024),
+        uv=arrays["uv"].astype(np.float32) * (uv_range[model_of_vertex, None] / np.float32(65535)),
         faces=arrays["faces"].astype(np.int32) + first_vertex[:, None],
         face_slot=arrays["face_slot"].astype(np.int32),
         vertex_range=vertex_range,
@@ -265,7 +269,7 @@ def _decode_images(data: UInt8[np.ndarray, " bytes"], offset: np.ndarray):
     from PIL import Image
 
     images = []
-    for start, stop in zip(offset[:-1], offset[1:], strict=True):
+    for start, stop in itertools.pairwise(offset):
         with Image.open(io.BytesIO(data[start:stop].tobytes())) as image:
             images.append(np.asarray(image.convert("RGB")))
 
