@@ -22,7 +22,7 @@ from data.balance import could_pass, entropy_filter, sample
 from data.relations import volume_m3
 from data.rules import Rules, load_rules
 from data.templates import Generator, Question
-from data.visibility import ViewPoints, Visible
+from data.visibility import Target, ViewPoints, Visible
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
 from envs.files import fingerprint, written_aside
@@ -85,7 +85,8 @@ def make_questions(
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in SPLITS if split in houses}
     for q in steps["chosen"]:
-        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], views, goal_radius_m))
+        seen_from = views[q.scene_id, _target(q, by_id)]
+        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], seen_from, goal_radius_m))
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -145,18 +146,24 @@ def _look(
     houses: Mapping[str, House],
     visible: Visible,
     progress: Callable[[int, int], None],
-) -> tuple[list[Question], dict[tuple[str, int], ViewPoints]]:
-    """The questions of whose objects all can be seen, and from where each object can."""
-    wanted: dict[str, set[int]] = {}
+) -> tuple[list[Question], dict[tuple[str, Target], ViewPoints]]:
+    """The questions whose answers can be seen, and from where each house's targets can."""
+    wanted: dict[str, set[Target]] = {}
     for question in questions:
-        wanted.setdefault(question.scene_id, set()).update(question.touched)
-    views: dict[tuple[str, int], ViewPoints] = {}
-    for done, (scene_id, objects) in enumerate(wanted.items(), start=1):
-        ids = sorted(objects)
-        views.update({(scene_id, i): v for i, v in zip(ids, visible(houses[scene_id], ids), strict=True)})
+        wanted.setdefault(question.scene_id, set()).add(_target(question, houses))
+    views: dict[tuple[str, Target], ViewPoints] = {}
+    for done, (scene_id, of_house) in enumerate(wanted.items(), start=1):
+        targets = sorted(of_house)
+        found = visible(houses[scene_id], targets)
+        views.update({(scene_id, target): poses for target, poses in zip(targets, found, strict=True)})
         progress(done, len(wanted))
-    seen = [q for q in questions if all(views[q.scene_id, i] for i in q.touched)]
-    return seen, views
+    return [q for q in questions if views[q.scene_id, _target(q, houses)]], views
+
+
+def _target(question: Question, houses: Mapping[str, House]) -> Target:
+    """All objects that the answer needs, the smallest first: it is the hardest to see."""
+    things = houses[question.scene_id].objects
+    return tuple(sorted(question.touched, key=lambda i: (volume_m3(things[i - 1]), i)))
 
 
 def _draw(
@@ -191,11 +198,7 @@ def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Se
             )
 
 
-def _episode(
-    question: Question, house: House, views: Mapping[tuple[str, int], ViewPoints], goal_radius_m: float
-) -> Episode:
-    """The view points are those of the smallest object that the answer needs: who sees the cup sees the table, too."""
-    shown = min(question.touched, key=lambda i: volume_m3(house.objects[i - 1]))
+def _episode(question: Question, house: House, view_points: ViewPoints, goal_radius_m: float) -> Episode:
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -205,7 +208,7 @@ def _episode(
         source=f"{GENERATOR} on {house.generator}",
         target_object=question.target_object,
         target_room=question.room,
-        view_points=views[question.scene_id, shown],
+        view_points=view_points,
         goal_radius_m=goal_radius_m,
         program=question.program,
     )

@@ -1,4 +1,4 @@
-"""Asks house by house from where objects can be seen, and remembers the answers in a file while a set is being made.
+"""Asks house by house from where answers can be seen, and remembers the answers in a file while a set is being made.
 
 Looking means rendering, which is the slow part of making questions, so a killed run continues from the last house.
 """
@@ -12,8 +12,10 @@ from envs.house.house import House
 
 ViewPoints = tuple[Pose, ...] | None
 
-# From a house and object ids to the poses from which each can be seen, best first, None for what cannot be seen.
-Visible = Callable[[House, Sequence[int]], Sequence[ViewPoints]]
+# From a house and targets to the poses from which each target can be seen, best first, None for what cannot be seen. A
+# target is the ids of objects to be seen in one view, the one to look at first.
+Target = tuple[int, ...]
+Visible = Callable[[House, Sequence[Target]], Sequence[ViewPoints]]
 
 
 class RememberedVisibility:
@@ -26,7 +28,7 @@ class RememberedVisibility:
     def __init__(self, visible: Visible, path: Path, *, configuration: dict) -> None:
         self._visible = visible
         self._path = path
-        self._known: dict[tuple[str, str, int], ViewPoints] = {}
+        self._known: dict[tuple[str, str, Target], ViewPoints] = {}
         header = json.dumps({"configuration": configuration}, sort_keys=True)
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         whole = [line for line in lines if line.endswith("\n")]
@@ -34,19 +36,19 @@ class RememberedVisibility:
             whole = [header + "\n"]
         for line in whole[1:]:
             entry = json.loads(line)
-            for key, poses in entry["objects"].items():
-                self._known[entry["house"], entry["generator"], int(key)] = _poses(poses)
+            for target, poses in entry["seen"]:
+                self._known[entry["house"], entry["generator"], tuple(target)] = _poses(poses)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(whole))
 
-    def __call__(self, house: House, objects: Sequence[int]) -> list[ViewPoints]:
-        keys = [(house.id, house.generator, i) for i in objects]
-        if missing := [i for i, key in zip(objects, keys) if key not in self._known]:
-            found = dict(zip(missing, self._visible(house, missing), strict=True))
-            entry = {"house": house.id, "generator": house.generator, "objects": {str(i): p for i, p in found.items()}}
+    def __call__(self, house: House, targets: Sequence[Target]) -> list[ViewPoints]:
+        keys = [(house.id, house.generator, target) for target in targets]
+        if missing := [key for key in keys if key not in self._known]:
+            found = self._visible(house, [target for _, _, target in missing])
+            seen = list(zip([target for _, _, target in missing], found, strict=True))
             with self._path.open("a") as file:
-                file.write(json.dumps(entry) + "\n")
-            self._known.update({(house.id, house.generator, i): poses for i, poses in found.items()})
+                file.write(json.dumps({"house": house.id, "generator": house.generator, "seen": seen}) + "\n")
+            self._known.update(zip(missing, found))
         return [self._known[key] for key in keys]
 
     def forget(self) -> None:

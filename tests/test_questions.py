@@ -401,8 +401,8 @@ def test_the_majority_baseline_ranks_by_string_then_type_then_all():
 # Sets and files ---------------------------------------------------------------------------------------------------
 
 
-def everything_visible(house, objects):
-    return [((1.0, 2.0, 0.0), (float(i), 2.0, 0.5)) for i in objects]
+def everything_visible(house, targets):
+    return [((1.0, 2.0, 0.0), (float(target[0]), 2.0, 0.5)) for target in targets]
 
 
 @pytest.fixture(scope="module")
@@ -449,8 +449,9 @@ def test_val_and_test_have_no_word_and_no_answer_that_train_lacks(questions):
 
 
 def test_what_cannot_be_seen_is_not_asked_and_the_balance_is_judged_without_it(houses, rules):
-    def cups_are_hidden(house, objects):
-        return [None if house.objects[i - 1].category == "cup" else ((0.0, 0.0, 0.0),) for i in objects]
+    def cups_are_hidden(house, targets):
+        hidden = [any(house.objects[i - 1].category == "cup" for i in target) for target in targets]
+        return [None if is_hidden else ((0.0, 0.0, 0.0),) for is_hidden in hidden]
 
     everything = dict.fromkeys(houses)
     made = make_questions(houses, counts=everything, seed=0, visible=cups_are_hidden)
@@ -468,25 +469,27 @@ def test_what_cannot_be_seen_is_not_asked_and_the_balance_is_judged_without_it(h
 def test_each_house_is_looked_at_once_and_only_for_questions_that_could_be_chosen(houses, rules):
     seen = []
 
-    def remember(house, objects):
-        seen.append((house.id, tuple(objects)))
-        return everything_visible(house, objects)
+    def remember(house, targets):
+        seen.append((house.id, tuple(targets)))
+        return everything_visible(house, targets)
 
     make_questions(houses, counts=COUNTS, seed=0, visible=remember)
     assert len({house for house, _ in seen}) == len(seen)
     generator = Generator(rules, V1)
     pool = could_pass([q for found in houses.values() for h in found for q in generator.generate(h)], rules.balance)
-    assert {(h, i) for h, objects in seen for i in objects} == {(q.scene_id, i) for q in pool for i in q.touched}
+    assert {(h, frozenset(t)) for h, targets in seen for t in targets} == {
+        (q.scene_id, frozenset(q.touched)) for q in pool
+    }
 
 
 def test_a_killed_run_does_not_look_twice(tmp_path, houses):
     looked = []
 
-    def dies_after_ten(house, objects):
+    def dies_after_ten(house, targets):
         if len(looked) == 10:
             raise KeyboardInterrupt
         looked.append(house.id)
-        return everything_visible(house, objects)
+        return everything_visible(house, targets)
 
     path = tmp_path / "seen.jsonl"
     with pytest.raises(KeyboardInterrupt):
@@ -495,9 +498,9 @@ def test_a_killed_run_does_not_look_twice(tmp_path, houses):
     path.write_text(path.read_text() + '{"house": "cut o')
     asked_again = []
 
-    def counting(house, objects):
+    def counting(house, targets):
         asked_again.append(house.id)
-        return everything_visible(house, objects)
+        return everything_visible(house, targets)
 
     visible = RememberedVisibility(counting, path, configuration={"a": 1})
     made = make_questions(houses, counts=COUNTS, seed=0, visible=visible)
