@@ -71,13 +71,21 @@ class GeneratedEQA:
             houses[split] = [House.load(path) for path in paths]
         return houses
 
+    @property
+    def questions_file(self) -> Path:
+        """Where the question file is, or would be."""
+        return self.root / "questions" / f"{fingerprint(configuration(**self._questions_arguments))}.jsonl"
+
+    @property
+    def _questions_arguments(self) -> dict:
+        made_from = {"houses": GENERATOR, "house_seed": self.seed, "num_houses": self.num_houses}
+        return {"counts": self.num_questions, "seed": self.seed, "made_from": made_from}
+
     @cached_property
     def questions_path(self) -> Path:
         """The question file, made if it is missing."""
-        made_from = {"houses": GENERATOR, "house_seed": self.seed, "num_houses": self.num_houses}
-        arguments = {"counts": self.num_questions, "seed": self.seed, "made_from": made_from}
-        wanted = configuration(**arguments)
-        path = self.root / "questions" / f"{fingerprint(wanted)}.jsonl"
+        path, arguments = self.questions_file, self._questions_arguments
+        wanted, made_from = configuration(**arguments), arguments["made_from"]
         if not path.exists():
             houses = self.houses
             visible = RememberedVisibility(ViewPointFinder(), path.with_suffix(".visible"), configuration=made_from)
