@@ -201,7 +201,7 @@ def _assemble(document: dict, arrays: dict[str, np.ndarray]) -> Catalog:
     grey_row = np.full(len(images), -1, np.int32)
     grey_row[painted] = len(images) + np.arange(len(painted), dtype=np.int32)
     grey_texture = np.where(slots.grey_texture >= 0, grey_row[slots.grey_texture], -1).astype(np.int32)
-    textures = _build_pyramids(images + [greys(image) for image in painted])
+    textures = _build_pyramids(images + [greys(int(image)) for image in painted])
     models = {entry["key"]: _model(entry, row) for row, entry in enumerate(entries)}
     surfaces = {
         entry["name"]: Surface(entry["name"], entry["kind"], tuple(entry["size_m"]), entry["texture"])

@@ -15,7 +15,7 @@ from envs.house.catalog import Catalog, Model
 from envs.house.dice import Dice
 from envs.house.house import House, HouseObject
 from envs.house.placing import candidates
-from envs.house.space import Box, Space
+from envs.house.space import Box, Space, Stretch, free_spans
 
 # Quarter turns as radians with few digits, so that the document reads well and is the same everywhere.
 HEADINGS_RAD = (0.0, 1.570796, 3.141593, -1.570796)
@@ -46,6 +46,8 @@ def furnish(dice: Dice, house: House, catalog: Catalog) -> House:
 def _somewhere(dice: Dice, workers: list["_Furnisher"], rule: dict) -> None:
     """Tries the rule in rooms drawn by weight until it works in one."""
     if not dice.chance(rule.get("chance", 1)):
+        return
+    if rule.get("if_missing") and any(box.category == rule["item"] for w in workers for box in w.space.boxes):
         return
     weights = {i: rule["rooms"][w.space.type] for i, w in enumerate(workers) if w.space.type in rule["rooms"]}
     while weights:
@@ -83,6 +85,8 @@ class _Furnisher:
                     self.place(rule, shared, [anchor])
             return
         count = self.dice.integer(*rule["count"]) if "count" in rule else 2 if rule.get("both") else 1
+        if "every" in rule:
+            count = int(self.space.area_m2 / rule["every"] + self.dice.uniform())
         for _ in range(count):
             self.place(rule, shared)
 
@@ -123,9 +127,9 @@ class _Furnisher:
         return found if rule.get("each") else self.dice.shuffled(found)
 
     def _looks(self, rule: dict, shared: dict[str, _Look] | None) -> Iterator[tuple[str, _Look]]:
-        """Up to three models to try, of the drawn kind; the one that a matching rule has settled on."""
+        """Some models to try, of the drawn kind, more for what a room must have; or what a matching rule has settled on."""
         items = rule["item"]
-        for _ in range(3):
+        for _ in range(3 if "chance" in rule else 8):
             kind = self.dice.weighted(items) if isinstance(items, dict) else items
             if shared and kind in shared:
                 yield kind, shared[kind]
@@ -144,40 +148,38 @@ class _Furnisher:
         return _Look(model, scale, self.dice.weighted(rules[name]), True)
 
     def _run(self, rule: dict) -> None:
-        """Modules side by side along a wall, round the corner where it ends."""
-        stretches = self.space.stretches
-        order = sorted(range(len(stretches)), key=lambda i: -stretches[i].length_m)
-        first = order[0 if self.dice.chance(0.6) else 1]
-        modules = list(rule["item"])
+        """Modules side by side along the longest free walls."""
+        spans = sorted(free_spans(self.space, depth_m=0.75), key=lambda span: span[1] - span[2])
+        if len(spans) > 1 and spans[1][2] - spans[1][1] > 2.4 and self.dice.chance(0.3):
+            spans[:2] = spans[1::-1]
+        modules = [kind for kind, chance in rule["item"].items() for _ in range(int(chance + self.dice.uniform()))]
+        modules = _cabinets_between(modules)
         if self.dice.chance(0.5):
             modules.reverse()
         shared: dict[str, _Look] = {}
-        place, s = first, 0.03
-        for kind in modules:
-            models = matching(self.catalog, kind)
-            if not models:
-                continue
-            look = shared.get(kind) or self._look(self.dice.pick(models), {"scale": (1, 1)})
-            shared[kind] = look
-            size = look.model.size_m
-            for _ in range(120):
-                stretch = stretches[place]
-                if s + size[0] > stretch.length_m - 0.02:
-                    place, s = (place + 1) % len(stretches), 0.03
-                    if place == first:
-                        return
-                    continue
-                x, z = stretch.point(s + size[0] / 2, 0.02 + size[2] / 2)
-                top = look.model.top_m
-                box = Box(
-                    round(x, 3), round(z, 3), look.model.elevation_m, size, stretch.quarter, rule["front"],
-                    against_wall=True, kind=kind, category=look.model.category, top_m=top,
-                )  # fmt: skip
-                if self.space.fits(box):
+        previous: int | None = None
+        for stretch, start, end in spans:
+            s = start + 0.03
+            while modules and s < end:
+                box, look = self._module(modules[0], stretch, s, rule, shared)
+                box.parent = previous
+                if s + box.size_m[0] < end - 0.02 and self.space.fits(box):
                     self._add(box, look)
-                    s = round(s + size[0] + 0.004, 3)
-                    break
-                s = round(s + 0.1, 3)
+                    previous = len(self.space.boxes) - 1
+                    s = round(s + box.size_m[0] + 0.004, 3)
+                    modules.pop(0)
+                else:
+                    s = round(s + 0.05, 3)
+
+    def _module(self, kind: str, stretch: Stretch, s: float, rule: dict, shared: dict) -> tuple[Box, _Look]:
+        if kind not in shared:
+            shared[kind] = self._look(self.dice.pick(matching(self.catalog, kind)), {"scale": (1, 1)})
+        look = shared[kind]
+        size = look.model.size_m
+        x, z = stretch.point(s + size[0] / 2, 0.02 + size[2] / 2)
+        box = Box(round(x, 3), round(z, 3), look.model.elevation_m, size, stretch.quarter, rule["front"])
+        box.against_wall, box.kind, box.category, box.top_m = True, kind, look.model.category, look.model.top_m
+        return box, look
 
     def objects(self, room: int, *, first_id: int) -> list[HouseObject]:
         return [
@@ -195,6 +197,17 @@ class _Furnisher:
             )
             for place, (box, look) in enumerate(zip(self.space.boxes, self.looks, strict=True))
         ]
+
+
+def _cabinets_between(modules: list[str]) -> list[str]:
+    """Appliances in their order, with the cabinets spread among them."""
+    others = [kind for kind in modules if kind != "base cabinet"]
+    cabinets = len(modules) - len(others)
+    row = []
+    for place, kind in enumerate(others):
+        row.append(kind)
+        row += ["base cabinet"] * (cabinets * (place + 1) // len(others) - cabinets * place // len(others))
+    return row
 
 
 def matching(catalog: Catalog, kind: str) -> list[Model]:

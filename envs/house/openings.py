@@ -154,14 +154,20 @@ def add_windows(
 ) -> list[Opening]:
     """Windows in outer walls, spread along each wall, clear of entrances."""
     windows: list[Opening] = []
-    for place, wall in enumerate(walls):
-        length = wall_length_m(wall)
-        kind = types[max(wall.rooms)]
-        if -1 not in wall.rooms or length < 1.3:
+    lit: set[int] = set()  # rooms that have a window
+    tall: set[int] = set()  # rooms that have a wall with windows almost to the floor: no second one, for furniture's sake
+    for place in dice.shuffled(range(len(walls))):
+        wall, length, room = walls[place], wall_length_m(walls[place]), max(walls[place].rooms)
+        kind = types[room]
+        if -1 not in wall.rooms or length < 1.3 or room in lit and dice.chance(0.35):
             continue
         if kind in ("bathroom", "garage", "hallway") and length > 1.8 and dice.chance(0.4):
             continue
+        lit.add(room)
         bottom, top = rules[kind]["window"]
+        if kind in ("living room", "dining room", "lobby") and room not in tall and dice.chance(0.45):
+            bottom = 0.15
+            tall.add(room)
         widths = {"living room": (1.3, 2.3), "bathroom": (0.6, 0.9), "garage": (0.7, 1.1), "hallway": (0.7, 1.0)}
         low, high = widths.get(kind, (0.9, 1.7))
         count = 1 if kind in ("bathroom", "garage") else max(1, round(length / 3.4))
@@ -173,4 +179,4 @@ def add_windows(
             )
             if clear and width >= 0.6:
                 windows.append(Opening("window", place, centre, width, bottom, top))
-    return windows
+    return sorted(windows, key=lambda window: (window.wall, window.offset_m))

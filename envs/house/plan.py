@@ -137,8 +137,8 @@ def _length(slots: list[_Slot]) -> int:
 
 
 def _stretch(slots: list[_Slot], length: int) -> None:
-    """Widens a row of rooms by up to a third towards the length that it should have."""
-    missing = min(length - _length(slots), _length(slots) // 3)
+    """Widens a row of rooms by up to a fifth towards the length that it should have."""
+    missing = min(length - _length(slots), _length(slots) // 5)
     for place, slot in enumerate(slots):
         share = missing // (len(slots) - place)
         slot.width += share
@@ -178,7 +178,7 @@ def _deal(dice: Dice, slots_of: Callable[[list[str]], list[_Slot]], types: list[
 
 def _lay_out_straight(dice: Dice, canvas: _Canvas, program: list[str], *, around_lobby: bool) -> None:
     """A straight corridor, or a long lobby, with a row of rooms on both sides and perhaps a room at each end."""
-    scale = dice.uniform(0.9, 1.3)
+    scale = dice.uniform(0.9, 1.2)
     across = dice.integer(26, 34) if around_lobby else dice.integer(13, 17)
     program = [kind for kind in program if kind not in ("living room", "lobby") or (kind == "lobby" and not around_lobby)]
     order = _in_order(dice, program)
@@ -215,7 +215,7 @@ def _cap(dice: Dice, kind: str, across: int, scale: float, limit: tuple[int, int
 
 def _lay_out_bent(dice: Dice, canvas: _Canvas, program: list[str]) -> None:
     """A corridor with a right angle: rows outside and inside of both arms, the living room at the first end."""
-    scale = dice.uniform(0.9, 1.25)
+    scale = dice.uniform(0.9, 1.2)
     across, down = dice.integer(13, 17), dice.integer(13, 17)
     order = _in_order(dice, [kind for kind in program if kind != "living room"])
     half = (len(order) + 1) // 2
@@ -246,7 +246,8 @@ def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]]) -> Room:
     rules = room_rules()
     rule = rules["types"][kind]
     floor = dice.weighted(rules["floors"][rule["floor"]])
-    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]))
+    ceiling = dice.weighted(rules["ceilings"])
+    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]), ceiling)
 
 
 def _crop(labels: np.ndarray) -> np.ndarray:

@@ -111,7 +111,7 @@ def _in_triangle(triangle: list[Point], point: Point) -> bool:
 def _floor_and_ceiling(house: House, room: int, sides: list[Side]) -> list[Part]:
     polygon = house.rooms[room].polygon
     floor = Part("floor", room, [house.rooms[room].floor])
-    ceiling = Part("ceiling", room, [house.rooms[room].ceiling, "unlit:#fffdf4", "#c9c9c6"])
+    ceiling = Part("ceiling", room, ["unlit:" + house.rooms[room].ceiling, "unlit:#fffdf4", "#c9c9c6"])
     for triangle in triangulate(polygon):
         a, b, c = (polygon[i] for i in triangle)
         floor.level(a, b, c, c, 0.0)

@@ -5,11 +5,12 @@ door and close to every piece of furniture through passages of about 0.55 m.
 """
 
 from dataclasses import dataclass, field
+from typing import no_type_check
 
 import numba
 import numpy as np
 
-from envs.house.geometry import Point, Side, contains, inner_outline, room_sides
+from envs.house.geometry import Point, Side, contains, inner_outline, room_sides, signed_area
 from envs.house.house import House
 
 Rect = tuple[float, float, float, float]  # x0, x1, z0, z1
@@ -17,7 +18,7 @@ Rect = tuple[float, float, float, float]  # x0, x1, z0, z1
 _CELL_M = 0.1
 _PASSAGE_M = 0.27  # half of the width that must stay free
 _REACH_M = 0.55  # how near one must come to a piece of furniture
-_STRIP_M = 0.9  # what stays clear on both sides of a door
+_STRIP_M = 1.0  # what stays clear on both sides of a door, for walking and for its leaf
 _FLAT_M = 0.06  # lower things on the floor may be walked and stood on: rugs
 _HEAD_M = 2.05  # what hangs higher is in nobody's way
 
@@ -128,6 +129,8 @@ class Space:
         if not box.is_flat and box.on is None and not self._clear_of_openings(box, rect):
             return False
         for place, other in enumerate(self.boxes):
+            if place == box.on:
+                continue
             if box.is_flat and other.y0 < 1 and not other.is_flat and box.on is None:
                 continue
             if other.is_flat and not box.is_flat:
@@ -148,6 +151,10 @@ class Space:
             standing = [other for other in self.boxes if other.blocks and other.on is None]
             return self._grid.walkable([other.rect() for other in standing] + [rect])
         return True
+
+    @property
+    def area_m2(self) -> float:
+        return signed_area(self.outline)
 
     def _family(self, box: Box) -> list[int]:
         family, parent = [], box.parent
@@ -215,6 +222,30 @@ def _continues(a: Side, b: Side) -> bool:
     return same_way and abs(a.end[0] - b.start[0]) + abs(a.end[1] - b.start[1]) < 1e-3
 
 
+def free_spans(space: Space, depth_m: float) -> list[tuple[Stretch, float, float]]:
+    """Pieces of wall, from - to along their stretch, before which no door is in the way to `depth_m`."""
+    spans = []
+    for stretch in space.stretches:
+        taken = []
+        for x0, x1, z0, z1 in space.strips:
+            corners = [_in_stretch(stretch, point) for point in ((x0, z0), (x1, z1))]
+            (s0, s1), (out0, out1) = (sorted(values) for values in zip(*corners, strict=True))
+            if out0 < depth_m and out1 > 0.05 and s1 > 0 and s0 < stretch.length_m:
+                taken.append((s0, s1))
+        start = 0.0
+        for s0, s1 in [*sorted(taken), (stretch.length_m, stretch.length_m)]:
+            if s0 - start > 0.4:
+                spans.append((stretch, start, s0))
+            start = max(start, s1)
+    return spans
+
+
+def _in_stretch(stretch: Stretch, point: Point) -> Point:
+    dx, dz = point[0] - stretch.start[0], point[1] - stretch.start[1]
+    ix, iz = FACINGS[stretch.quarter]
+    return dx * stretch.along[0] + dz * stretch.along[1], dx * ix + dz * iz
+
+
 class _WalkGrid:
     """Cells of a room where a person can stand, and a flood from the first door over them."""
 
@@ -242,8 +273,9 @@ class _WalkGrid:
 
 
 @numba.njit(cache=True)
-def _room_cells(x: np.ndarray, z: np.ndarray, edges: np.ndarray, margin: float) -> np.ndarray:
-    """Cells inside the outline and at least `margin` from it (edges along x or z)."""
+@no_type_check
+def _room_cells(x, z, edges, margin):
+    """Cells (rows z, columns x) inside the outline and at least `margin` from its edges (E, 4), along x or z."""
     free = np.zeros((len(z), len(x)), np.bool_)
     for r in range(len(z)):
         for c in range(len(x)):
@@ -261,15 +293,8 @@ def _room_cells(x: np.ndarray, z: np.ndarray, edges: np.ndarray, margin: float) 
 
 
 @numba.njit(cache=True)
-def _all_reached(
-    free: np.ndarray,
-    x: np.ndarray,
-    z: np.ndarray,
-    seeds: np.ndarray,
-    rects: np.ndarray,
-    passage: float,
-    reach: float,
-) -> bool:
+@no_type_check
+def _all_reached(free, x, z, seeds, rects, passage, reach):
     """Whether a flood from the first seed meets every seed and comes near every rectangle."""
     rows, columns = free.shape
     state = free.astype(np.uint8)  # 1 free, 2 reached
