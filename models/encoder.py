@@ -13,6 +13,7 @@ Axes: B batch, H W frame, C channels, h w second pool, F features.
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors
@@ -34,6 +35,18 @@ NARROW = {torch.float32: 8, torch.bfloat16: 16}  # blocks of at most so many cha
 
 
 Precision = str  # auto, float32 or bfloat16
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every `stride`-th row and column of the heads' outputs, from `row` and `column`."""
+
+    stride: int = 1
+    row: int = 0
+    column: int = 0
+
+
+WHOLE = Grid()
 
 
 def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
@@ -66,7 +79,9 @@ class Encoder(nn.Module):
 
     def maps(self, rgb: UInt8[Tensor, "B H W 3"]) -> list[Float[Tensor, "B _ _ _"]]:
         """The output of each block, in order."""
-        x = frames_to_input(rgb, self)
+        device = rgb.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        x = frames_to_input(rgb, self, dtype)
         outputs = []
         for index, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             # Dividing the small weight by 255, not the frames, saves a pass over them, and keeps them exact in bfloat16.
@@ -122,7 +137,7 @@ class FrozenEncoder(nn.Module):
         return x.flatten(1).float()
 
 
-def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype = torch.float32) -> Tensor:
+def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype) -> Tensor:
     """(B, H, W, 3) uint8 -> (B, 3, H, W) in 0..255; a frame's own layout is channels_last, so this is a single pass."""
     expected = (encoder.height_px, encoder.width_px, 3)
     if rgb.dtype != torch.uint8 or rgb.ndim != 4 or tuple(rgb.shape[1:]) != expected:
@@ -175,7 +190,8 @@ class MultitaskCNN(nn.Module):
     """The encoder with its three heads. Forward gives a dict, each at the resolution of the second pool:
 
     class_logits (B, num_classes, h, w); depth (B, h, w) in 0..1, times MAX_DEPTH_M is metres; rgb (B, 3, h, w) in 0..1.
-    Pixel (i, j) of an output is centred on the frame's point (4 i + 8, 4 j + 8), see `to_output_grid`.
+    Pixel (i, j) of an output is centred on the frame's point (4 i + 8, 4 j + 8), see `to_output_grid`. `grid` asks for
+    a part of the outputs, every `grid.stride`-th row and column, which makes learning cheaper.
     """
 
     def __init__(self, encoder: Encoder, num_classes: int, *, trunk_channels: int = 512, dropout: float = 0.5):
@@ -198,32 +214,49 @@ class MultitaskCNN(nn.Module):
         self.score_pool2 = nn.Conv2d(pool2, outputs, 1)
         for part in (self.trunk, self.score_pool3, self.score_pool2):
             init_convolutions(part)
+        for axis, sizes in zip("yx", zip(*encoder.map_sizes, strict=True), strict=True):
+            _, size2, size3, size4 = sizes
+            to_pool3 = interpolation(size4 - KERNEL + 1, size3, margin=3 * (KERNEL // 2))
+            self.register_buffer(f"to_pool3_{axis}", to_pool3, persistent=False)
+            to_pool2 = interpolation(size3, size2, margin=KERNEL // 2)
+            self.register_buffer(f"to_pool2_{axis}", to_pool2, persistent=False)
         self.to(memory_format=torch.channels_last)
 
-    def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> dict[str, Tensor]:
+    def forward(self, rgb: UInt8[Tensor, "B H W 3"], grid: Grid = WHOLE) -> dict[str, Tensor]:
         _, pool2, pool3, pool4 = self.encoder.maps(rgb)
-        scores = upsample_aligned(self.trunk(pool4), (pool3.shape[2], pool3.shape[3]))
-        scores = upsample_aligned(scores + self.score_pool3(pool3), (pool2.shape[2], pool2.shape[3]))
-        scores = (scores + self.score_pool2(pool2)).float()
+        scores = upsample(self.trunk(pool4), self.to_pool3_y, self.to_pool3_x) + self.score_pool3(pool3)
+        rows, columns = slice(grid.row, None, grid.stride), slice(grid.column, None, grid.stride)
+        scores = upsample(scores, self.to_pool2_y[rows], self.to_pool2_x[columns])
+        scores = (scores + self.score_pool2(pool2[:, :, rows, columns])).float()
         class_logits, depth, color = scores.split([self.num_classes, 1, 3], dim=1)
         return {"class_logits": class_logits, "depth": depth.sigmoid().squeeze(1), "rgb": color.sigmoid()}
 
 
-def upsample_aligned(x: Float[Tensor, "B C h w"], size: tuple[int, int]) -> Float[Tensor, "B C H W"]:
-    """Doubles a map bilinearly and repeats its border up to `size`.
+def interpolation(num_in: int, num_out: int, *, margin: int) -> Float[Tensor, "out in"]:
+    """Weights that double a row of pixels linearly and place it `margin` pixels from the start, its ends repeated.
 
     The convolutions are unpadded, so a deeper map covers the middle of a shallower one; stretching it over the whole, as
     the released code does, moves its border by several pixels.
     """
-    x = F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
-    down, right = size[0] - x.shape[2], size[1] - x.shape[3]
-    return F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2), mode="replicate")
+    source = ((torch.arange(num_out) - margin + 0.5) / 2 - 0.5).clamp(0, num_in - 1)
+    return (1 - (source[:, None] - torch.arange(num_in)).abs()).clamp(min=0)
 
 
-def to_output_grid(frame: Tensor, size: tuple[int, int]) -> Tensor:
-    """Samples a frame (B, H, W, ...) where the heads' outputs (B, h, w, ...) are centred: every fourth pixel from 8."""
+def upsample(
+    x: Float[Tensor, "B C h w"], rows: Float[Tensor, "H h"], columns: Float[Tensor, "W w"]
+) -> Float[Tensor, "B C H W"]:
+    """Applies `interpolation` along both axes."""
+    return torch.einsum("bchw,yh,xw->bcyx", x, rows.to(x.dtype), columns.to(x.dtype))
+
+
+def to_output_grid(frame: Tensor, size: tuple[int, int], grid: Grid = WHOLE) -> Tensor:
+    """Samples a frame (B, H, W, ...) where the heads' outputs (B, h, w, ...) are centred: every fourth pixel from 8.
+
+    `size` is (h, w) of the whole output, of which `grid` takes a part.
+    """
     stride, first = 4, 8
-    return frame[:, first : first + stride * size[0] : stride, first : first + stride * size[1] : stride]
+    whole = frame[:, first : first + stride * size[0] : stride, first : first + stride * size[1] : stride]
+    return whole[:, grid.row :: grid.stride, grid.column :: grid.stride]
 
 
 def save_encoder(encoder: Encoder, path: Path) -> None:

@@ -12,11 +12,13 @@ from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
 from models.encoder import (
     Encoder,
+    Grid,
     MultitaskCNN,
+    interpolation,
     load_encoder,
     save_encoder,
     to_output_grid,
-    upsample_aligned,
+    upsample,
 )
 from models.pacman import START, Pacman, hierarchical_targets
 from models.question import QuestionEncoder
@@ -387,12 +389,25 @@ def test_output_pixels_are_centred_where_their_target_is_sampled():
     assert (middle - torch.tensor([20.0, 31.0])).abs().max() <= 0.5
 
 
-def test_upsampling_keeps_a_deeper_map_centred():
-    column = torch.zeros(1, 1, 24, 24)
-    column[..., 10, 4] = 1
-    large = upsample_aligned(column, (53, 53))[0, 0]
-    y, x = ((large * torch.arange(53.0).view(shape)).sum() / large.sum() for shape in ((53, 1), (1, 53)))
-    assert (float(y), float(x)) == pytest.approx((2 * 10 + 2.5, 2 * 4 + 2.5))
+def test_a_part_of_the_outputs_is_what_the_whole_has_there():
+    model = MultitaskCNN(Encoder(), 11, trunk_channels=8).eval()
+    rgb, grid = frames(2), Grid(stride=2, row=1, column=0)
+    with torch.no_grad():
+        whole, part = model(rgb), model(rgb, grid)
+    for name, value in part.items():
+        torch.testing.assert_close(value, whole[name][..., 1::2, ::2], rtol=1e-4, atol=1e-5)
+    numbers = torch.arange(224 * 224).view(1, 224, 224)
+    assert torch.equal(to_output_grid(numbers, (53, 53), grid), to_output_grid(numbers, (53, 53))[:, 1::2, ::2])
+
+
+def test_upsampling_is_bilinear_and_keeps_a_deeper_map_centred():
+    small = torch.randn(1, 2, 24, 24)
+    weights = interpolation(24, 53, margin=2)
+    large = upsample(small, weights, weights)
+    plain = torch.nn.functional.interpolate(small, scale_factor=2, mode="bilinear", align_corners=False)
+    torch.testing.assert_close(large[:, :, 2:50, 2:50], plain)
+    torch.testing.assert_close(large[:, :, 0], large[:, :, 2])
+    torch.testing.assert_close(large[:, :, :, 52], large[:, :, :, 49])
 
 
 def test_encoder_survives_saving_and_loading(tmp_path):
