@@ -8,6 +8,8 @@ Everything lands in one run folder, named by the command's words. The same comma
 off, and starts a new folder if the last one came to its end.
 """
 
+import logging
+import warnings
 from pathlib import Path
 
 import hydra
@@ -58,6 +60,8 @@ def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path
 def main(cfg: DictConfig) -> None:
     run = Path(cfg.run_folder)
     console.print(f"run folder: {run}")
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     source = instantiate(cfg.data)
     fitted = {name: fit(name, stage, cfg, source, run) for name, stage in cfg.stages.items()}

@@ -35,7 +35,6 @@ from models.eyes import Eyes
 from models.walkers import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker, Start
 
 SPAWNS = (10, 30, 50)
-LOCKSTEP = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Walked:
         return (self.actions != PADDED_ACTION).sum(1)
 
 
-def batches(demos: Demonstrations, spawns: Sequence[int], size: int = LOCKSTEP) -> Iterator[Batch]:
+def batches(demos: Demonstrations, spawns: Sequence[int], size: int) -> Iterator[Batch]:
     """All valid (question, spawn) pairs; neighbours in the file share houses, so they stay together."""
     for spawn in spawns:
         valid = np.flatnonzero(demos.lengths >= spawn)
@@ -73,9 +72,10 @@ def batches(demos: Demonstrations, spawns: Sequence[int], size: int = LOCKSTEP) 
 
 
 class Evaluation:
-    """Everything that all walkers share: houses, demonstrations, eyes, answerer."""
+    """Everything that all walkers share: houses, demonstrations, eyes, answerer. `lockstep` episodes go side by side."""
 
-    def __init__(self, agent: Agent, source: GeneratedEQA, split: str, *, eyes: Eyes) -> None:
+    def __init__(self, agent: Agent, source: GeneratedEQA, split: str, *, eyes: Eyes, lockstep: int = 48) -> None:
+        self.lockstep = lockstep
         self.agent, self.source, self.eyes = agent.eval(), source, eyes
         self.demos = source.demonstrations(split)
         self.num_frames = agent.answerer.num_frames
@@ -94,7 +94,7 @@ class Evaluation:
 
     def play(self, walkers: Mapping[str, object], spawns: Sequence[int] = SPAWNS) -> list[dict]:
         """Rows of all walkers, walker by walker."""
-        todo = list(batches(self.demos, spawns))
+        todo = list(batches(self.demos, spawns, self.lockstep))
         rows: dict[str, list[dict]] = {name: [] for name in walkers}
         with progress("evaluation", len(todo) * len(walkers)) as advance:
             for batch in todo:

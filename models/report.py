@@ -20,15 +20,16 @@ import matplotlib.pyplot as plt
 
 # name in a row, heading, factor for display, decimals
 NAVIGATION = (
-    ("d_T", "d_T (m)", 1, 2),
-    ("d_delta", "d_Δ (m)", 1, 2),
-    ("d_min", "d_min (m)", 1, 2),
+    ("d_T", "d_T", 1, 2),
+    ("d_delta", "d_Δ", 1, 2),
+    ("d_min", "d_min", 1, 2),
     ("r_T", "%r_T", 100, 0),
     ("r_e", "%r_e", 100, 0),
     ("stop", "%stop", 100, 0),
 )
-ANSWER = (("rank", "mean rank", 1, 2), ("correct", "accuracy %", 100, 1))
+ANSWER = (("rank", "rank", 1, 2), ("correct", "acc %", 100, 1))
 COLUMNS = NAVIGATION + ANSWER
+HEADINGS = ["agent", "spawn", *(column[1] for column in COLUMNS)]
 
 
 def write_rows(path: Path, rows: Iterable[dict]) -> None:
@@ -40,32 +41,34 @@ def _agents(rows: Sequence[dict]) -> list[str]:
     return list(dict.fromkeys(row["agent"] for row in rows))
 
 
-def _spawns(rows: Sequence[dict]) -> list[int]:
-    return sorted({row["spawn"] for row in rows if row["spawn"] is not None})
-
-
 def _values(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
     chosen = (r[column] for r in rows if all(r[k] == v for k, v in where.items()))
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
 
-def _cell(rows: Sequence[dict], agent: str, spawns: Sequence[int], column: tuple) -> str:
-    name, _, factor, decimals = column
-    of_agent = [r for r in rows if r["agent"] == agent]
-    settings = spawns if any(r["spawn"] is not None for r in of_agent) else [None]
-    means = [_values(of_agent, name, spawn=spawn) for spawn in settings]
-    return " / ".join(f"{factor * m.mean():.{decimals}f}" if len(m) else "-" for m in means)
+def _lines(rows: Sequence[dict]) -> list[list[str]]:
+    """One line for each agent and spawn: the means over its questions."""
+    lines = []
+    for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
+        line = [agent, "-" if spawn is None else f"T-{spawn}"]
+        for name, _, factor, decimals in COLUMNS:
+            values = _values(rows, name, agent=agent, spawn=spawn)
+            line.append(f"{factor * values.mean():.{decimals}f}" if len(values) else "-")
+        lines.append(line)
+    return lines
 
 
 def results_table(rows: Sequence[dict], title: str) -> Table:
-    """The paper's Table 1 over `rows`: one line an agent, each cell a mean at T-10 / T-30 / T-50."""
-    spawns = _spawns(rows)
-    table = Table(title=title, caption="cells: " + " / ".join(f"T-{s}" for s in spawns))
-    table.add_column("agent", no_wrap=True)
-    for _, heading, _, _ in COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for agent in _agents(rows):
-        table.add_row(agent, *(_cell(rows, agent, spawns, column) for column in COLUMNS))
+    """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
+    table = Table(title=title)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "agent" else "right", no_wrap=True)
+    before = None
+    for line in _lines(rows):
+        if before not in (None, line[0]):
+            table.add_section()
+        table.add_row("" if line[0] == before else line[0], *line[1:])
+        before = line[0]
     return table
 
 
@@ -95,8 +98,7 @@ def _markdown(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     """Writes `table.md` (means, then answer accuracy by question type) and `table.csv` (long form with intervals)."""
-    spawns, long = _spawns(rows), intervals(rows)
-    means = ([a, *(_cell(rows, a, spawns, c) for c in COLUMNS)] for a in _agents(rows))
+    long = intervals(rows)
     types = sorted({r["question_type"] for r in rows})
     accuracy = {(r["agent"], r["spawn"], r["question_type"]): r for r in long if r["metric"] == "correct"}
     by_type = (
@@ -105,8 +107,8 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
         for agent, spawn in dict.fromkeys((r["agent"], r["spawn"]) for r in long)
     )
     text = (
-        f"# {title}\n\nMeans at {' / '.join(f'T-{s}' for s in spawns)}, over the same questions in every line.\n\n"
-        + _markdown(["agent", *(c[1] for c in COLUMNS)], means)
+        f"# {title}\n\nMeans over the same questions in every line; distances in metres.\n\n"
+        + _markdown(HEADINGS, _lines(rows))
         + "\n\n## Answer accuracy in %, by question type, with 95 % bootstrap intervals over questions\n\n"
         + _markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"

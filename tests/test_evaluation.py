@@ -1,0 +1,187 @@
+"""The evaluation plays the real world: oracle walks end at the target, no one sees what lies ahead of the spawn."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from data.demonstrations import Demonstrations, build
+from data.generated import GeneratedEQA, Recorder
+from data.vocabulary import Vocabulary
+from envs.actions import MAX_EPISODE_ACTIONS, Action
+from envs.episode import Episode
+from envs.house.house import House
+from models.agent import Agent
+from models.answerer import Answerer, QuestionOnly
+from models.encoder import Encoder
+from models.evaluation import Evaluation, batches
+from models.eyes import Eyes
+from models.pacman import Pacman
+from models.report import intervals, results_table, write_tables
+from models.walkers import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker
+from tests.small_house import small_house
+
+QUESTIONS = [
+    ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
+    ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 2.6, 0.0)),
+]
+STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
+
+
+def episode(number: int) -> Episode:
+    question, answer, kind, target, room, view = QUESTIONS[number]
+    return Episode(
+        f"small-{number}", "small-0", question, answer, kind, "by hand", target, room, (view,), 0.25, STARTS[number]
+    )
+
+
+class Source(GeneratedEQA):
+    """What `Evaluation` needs of a data source, with one house written by hand."""
+
+    def __init__(self, demos: Demonstrations, house: House) -> None:
+        self.demos, self._house = demos, house
+
+    def demonstrations(self, split: str) -> Demonstrations:
+        return self.demos
+
+    def house(self, house_id: str) -> House:
+        return self._house
+
+    def episodes(self, split: str) -> list[Episode]:
+        return self.demos.episodes
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    torch.manual_seed(0)
+    house, episodes = small_house(), [episode(0), episode(1)]
+    eyes = Eyes(Encoder(), precision="float32")
+    path = tmp_path_factory.mktemp("demos") / "test.h5"
+    list(build(path, episodes, Recorder(lambda _: house, eyes), configuration={}))
+    vocabulary = Vocabulary.of(episodes)
+    sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
+    agent = Agent(
+        eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary,
+        question_only=QuestionOnly(*sizes[:2]),
+    )  # fmt: skip
+    return Evaluation(agent, Source(Demonstrations.open(path), house), "test", eyes=eyes)
+
+
+@pytest.fixture(scope="module")
+def rows(evaluation: Evaluation) -> list[dict]:
+    walkers = {
+        "random": RandomWalker(0),
+        "forward": ForwardWalker(),
+        "agent": NavigatorWalker(evaluation.agent.navigator),
+        "oracle": ShortestPathWalker(),
+    }
+    return evaluation.play(walkers, (10, 20, 500)) + evaluation.blind()
+
+
+def of(rows: list[dict], agent: str) -> list[dict]:
+    return [row for row in rows if row["agent"] == agent]
+
+
+def test_every_line_of_the_table_has_the_same_questions(rows: list[dict]) -> None:
+    asked = {
+        name: [(r["spawn"], r["episode_id"]) for r in of(rows, name)]
+        for name in ("random", "forward", "agent", "oracle")
+    }
+    assert all(a == asked["random"] for a in asked.values()) and {10, 20} == {s for s, _ in asked["random"]}
+    assert len(of(rows, "majority")) == len(of(rows, "question only")) == 2
+
+
+def test_a_question_with_a_shorter_walk_is_left_out_for_everyone(evaluation: Evaluation) -> None:
+    longest = int(evaluation.demos.lengths.max())
+    assert list(batches(evaluation.demos, [longest + 1], 8)) == []
+    found = [batch.rows.tolist() for batch in batches(evaluation.demos, [longest], 8)]
+    assert found == [[int(evaluation.demos.lengths.argmax())]]
+
+
+def test_the_shortest_path_ends_at_the_target_after_as_many_actions_as_the_spawn_says(rows: list[dict]) -> None:
+    for row in of(rows, "oracle"):
+        assert row["d_T"] == 0 and row["stop"] == 1 and row["ep_len"] == row["spawn"] and row["collisions"] == 0
+        assert row["r_T"] == 1 and row["d_delta"] == row["d_0"] >= 0
+
+
+def test_distances_are_those_that_were_stored_with_the_demonstration(evaluation: Evaluation, rows: list[dict]) -> None:
+    for row in of(rows, "oracle"):
+        place = [e.episode_id for e in evaluation.demos.episodes].index(row["episode_id"])
+        stored = evaluation.demos.distance_m[evaluation.demos.rows(place)][-row["spawn"]]
+        assert row["d_0"] == pytest.approx(float(stored), abs=1e-5)
+
+
+def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(rows: list[dict]) -> None:
+    for row in of(rows, "random") + of(rows, "forward"):
+        assert (
+            row["ep_len"] == MAX_EPISODE_ACTIONS and row["stop"] == 0 and len(row["poses"]) == MAX_EPISODE_ACTIONS + 1
+        )
+        assert row["d_min"] <= row["d_T"]
+    assert all(row["collisions"] > 0 for row in of(rows, "forward"))
+
+
+def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) -> None:
+    seen = []
+    answers = evaluation._answers
+    evaluation._answers = lambda episodes, features: seen.append(features) or answers(episodes, features)
+    evaluation.play({"oracle": ShortestPathWalker()}, (10,))
+    del evaluation._answers
+    for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
+        for n, i in enumerate(batch.rows):
+            stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
+            assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
+
+
+def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Evaluation) -> None:
+    class Stopper(ForwardWalker):
+        def act(self, features: None, active: np.ndarray) -> np.ndarray:
+            return np.full(len(active), Action.STOP, dtype=np.int64)
+
+    seen = []
+    answers = evaluation._answers
+    evaluation._answers = lambda episodes, features: seen.append(features) or answers(episodes, features)
+    rows = evaluation.play({"stopper": Stopper()}, (10,))
+    del evaluation._answers
+    assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
+    for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
+        for n, (i, first) in enumerate(zip(batch.rows, batch.first, strict=True)):
+            stored = evaluation.demos.features[evaluation.demos.rows(i)][max(first - 4, 0) : first + 1]
+            assert np.abs(features[n, -len(stored) :].numpy() - stored).max() < 0.01 * np.abs(stored).max()
+
+
+def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluation, rows: list[dict]) -> None:
+    together = {(r["episode_id"], r["spawn"]): r for r in of(rows, "agent")}
+    alone = Evaluation(evaluation.agent, evaluation.source, "test", eyes=evaluation.eyes, lockstep=1)
+    single = alone.play({"agent": NavigatorWalker(evaluation.agent.navigator)}, (10, 20))
+    assert len(single) == 4
+    for row in single:
+        assert row["actions"] == together[row["episode_id"], row["spawn"]]["actions"]
+
+
+def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluation: Evaluation) -> None:
+    agent = evaluation.agent
+    fewer = Vocabulary(
+        tuple(w for w in agent.vocabulary.words if w != "refrigerator") + ("fridge",), agent.vocabulary.answers
+    )
+    other = Agent(agent.encoder, agent.navigator, agent.answerer, fewer)
+    with pytest.raises(ValueError, match="refrigerator"):
+        Evaluation(other, evaluation.source, "test", eyes=evaluation.eyes)
+
+
+def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp_path: Path) -> None:
+    long = {(r["agent"], r["spawn"], r["question_type"], r["metric"]): r for r in intervals(rows)}
+    for spawn in (10, 20):
+        for metric in ("d_T", "d_min", "correct", "rank"):
+            values = [r[metric] for r in of(rows, "forward") if r["spawn"] == spawn]
+            entry = long["forward", spawn, "all", metric]
+            assert entry["mean"] == pytest.approx(np.mean(values)) and entry["questions"] == len(values)
+            assert entry["low"] <= entry["mean"] <= entry["high"]
+    assert ("majority", None, "all", "d_T") not in long
+    write_tables(tmp_path, rows, "a title")
+    text = (tmp_path / "table.md").read_text()
+    assert "| majority | - | - |" in text and "a title" in text and "color" in text
+    assert (tmp_path / "table.csv").read_text().count("\n") == len(long) + 1
+    assert results_table(rows, "a title").row_count == 4 * 2 + 2
+    json.dumps(rows)
