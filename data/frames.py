@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pytorch_lightning as pl
@@ -164,6 +164,7 @@ class Frames(IterableDataset):
         return scene, find_places(house, scene)
 
 
+@runtime_checkable
 class HouseSource(Protocol):
     """What gives houses by split, such as `data.generated.GeneratedEQA`."""
 
