@@ -26,7 +26,9 @@ REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of
 
 _F = np.float32
 _ZERO, _HALF, _ONE = _F(0), _F(0.5), _F(1)
-_SHARP = {"cache": True, "error_model": "numpy", "nogil": True}
+# Without `_nrt` each array slice costs two atomic counts of references, on lines that all threads share: twice as slow.
+_SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
+_INNER = {**_SHARP, "forceinline": True}  # a call would copy the many fields of each array that it passes
 
 
 class World(NamedTuple):
@@ -62,18 +64,24 @@ class World(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory, first axis one per thread."""
 
-    inverse_depth: np.ndarray  # (threads, H, W) float32, 0 where nothing was hit
-    record: np.ndarray  # (threads, H, W) int32
+    inverse_depth: np.ndarray  # (threads, H * W) float32, 0 where nothing was hit
+    record: np.ndarray  # (threads, H * W) int32, -1 there
     tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
+    span: np.ndarray  # (threads, 2, H) int32: first column and one past the last, for the triangle being filled
+    clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
     order: np.ndarray  # (threads, I) int64: instances in view, near first
     key: np.ndarray  # (threads, I) float64
     matrix: np.ndarray  # (threads, 12) float32
-    vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`
+    vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`, -1 for hidden ones
     point: np.ndarray  # (threads, 6, V) float32: f*right, f*down, forward, column, row, 1/forward
+    pixel: np.ndarray  # (threads, 2, V) int32: first column and row whose centre is not before the vertex
     plane: np.ndarray  # (threads, R, 3) float32 of 1/z
     attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
-    owner: np.ndarray  # (threads, R, 2) int64: face, and rank of the instance in `order`
-    state: np.ndarray  # (threads, R) uint8: 0 attributes not computed, 1 computed; bit 1: back side is seen
+    face: np.ndarray  # (threads, R) int32
+    rank: np.ndarray  # (threads, R) int32: of the instance in `order`
+    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
+    row_float: np.ndarray  # (threads, W) float32: depth of the row being shaded
+    row_int: np.ndarray  # (threads, 2, W) int32: texel and light of the row being shaded
 
 
 class Lens(NamedTuple):
@@ -204,45 +212,60 @@ def _box_verdict(box, m, lens, tile):
     return -1
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _transform(world, mesh, m, point, start):
-    """Writes the mesh's vertices, placed by m, into `point` from column `start`."""
+def _transform(world, mesh, m, lens, point, pixel, start):
+    """Writes the mesh's vertices, placed by m, into `point` and `pixel` from column `start`; returns their number.
+
+    Several short loops, since the compiler vectorises only loops that write few arrays.
+    """
     first = world.vertex_range[mesh, 0]
     n = world.vertex_range[mesh, 1] - first
     xs, ys, zs = world.xyz[0, first : first + n], world.xyz[1, first : first + n], world.xyz[2, first : first + n]
     px, py, pz = point[0, start : start + n], point[1, start : start + n], point[2, start : start + n]
     sx, sy, sw = point[3, start : start + n], point[4, start : start + n], point[5, start : start + n]
+    columns, rows = pixel[0, start : start + n], pixel[1, start : start + n]
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]
     t0, t1, t2 = m[9], m[10], m[11]
+    width, height = _F(lens.width), _F(lens.height)
+    ox, oy = _HALF - width * _HALF, _HALF - height * _HALF
     for i in range(n):
-        x, y, z = xs[i], ys[i], zs[i]
-        a = m0 * x + m1 * y + m2 * z + t0
-        b = m3 * x + m4 * y + m5 * z + t1
-        c = m6 * x + m7 * y + m8 * z + t2
-        w = _ONE / c
-        px[i], py[i], pz[i] = a, b, c
-        sx[i], sy[i], sw[i] = a * w, b * w, w
+        px[i] = m0 * xs[i] + m1 * ys[i] + m2 * zs[i] + t0
+        py[i] = m3 * xs[i] + m4 * ys[i] + m5 * zs[i] + t1
+    for i in range(n):
+        z = m6 * xs[i] + m7 * ys[i] + m8 * zs[i] + t2
+        pz[i] = z
+        sw[i] = _ONE / z
+    for i in range(n):
+        x = px[i] * sw[i]
+        sx[i] = x
+        columns[i] = np.int32(np.ceil(min(max(x - ox, _ZERO), width)))
+    for i in range(n):
+        y = py[i] * sw[i]
+        sy[i] = y
+        rows[i] = np.int32(np.ceil(min(max(y - oy, _ZERO), height)))
     return n
 
 
 @njit(**_SHARP)
 @no_type_check
-def _refresh_tiles(depth, tile):
-    """tile[y, x] = least 1/z of its TILE x TILE pixels."""
-    height, width = depth.shape
+def _refresh_tiles(depth, lens, tile, row):
+    """tile[y, x] = least 1/z of its TILE x TILE pixels; `row` (W,) is working memory."""
+    width, height = lens.width, lens.height
     for ty in range(tile.shape[0]):
-        tile[ty, :] = _F(1e30)
+        row[:] = _F(1e30)
         for i in range(ty * TILE, min(height, (ty + 1) * TILE)):
-            row = depth[i]
-            for tx in range(tile.shape[1]):
-                least = tile[ty, tx]
-                for j in range(tx * TILE, min(width, (tx + 1) * TILE)):
-                    least = min(least, row[j])
-                tile[ty, tx] = least
+            line = depth[i * width : (i + 1) * width]
+            for j in range(width):
+                row[j] = min(row[j], line[j])
+        for tx in range(tile.shape[1]):
+            least = row[tx * TILE]
+            for j in range(tx * TILE + 1, min(width, (tx + 1) * TILE)):
+                least = min(least, row[j])
+            tile[ty, tx] = least
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
 def _hidden(tile, x0, x1, y0, y1, limit):
     """Whether all tiles under the pixel box [x0, x1) x [y0, y1) hold nothing farther than 1/z = limit."""
@@ -253,113 +276,132 @@ def _hidden(tile, x0, x1, y0, y1, limit):
     return True
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, depth, ids):
-    """Writes 1/z and the record number where the triangle is nearest; returns the number of pixels it covers.
+def _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy):
+    """Shortens the spans of a large triangle from both ends while the tiles there hide it."""
+    for ty in range(top // TILE, (bottom - 1) // TILE + 1):
+        r0, r1 = max(top, ty * TILE), min(bottom, (ty + 1) * TILE)
+        first, last = left[r0], right[r0]
+        for i in range(r0 + 1, r1):
+            first, last = min(first, left[i]), max(last, right[i])
+        if last - first < 2 * TILE:
+            continue
+        y0, y1 = b * (_F(ty * TILE) + oy), b * (_F(ty * TILE + TILE - 1) + oy)
+        row_part = max(y0, y1) + c
+        slack = _F(1e-6) * (abs(y0) + abs(y1) + abs(c) - _F(2) * abs(a) * ox)
+        tx, end = first // TILE, (last - 1) // TILE
+        while tx <= end:
+            x0, x1 = a * (_F(tx * TILE) + ox), a * (_F(tx * TILE + TILE - 1) + ox)
+            if tile[ty, tx] < min(high, max(x0, x1) + row_part + slack):
+                break
+            tx += 1
+        while end > tx:
+            x0, x1 = a * (_F(end * TILE) + ox), a * (_F(end * TILE + TILE - 1) + ox)
+            if tile[ty, end] < min(high, max(x0, x1) + row_part + slack):
+                break
+            end -= 1
+        first, last = np.int32(tx * TILE), np.int32((end + 1) * TILE)
+        for i in range(r0, r1):
+            left[i], right[i] = max(left[i], first), min(right[i], last)
+
+
+@njit(**_INNER)
+@no_type_check
+def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, tile, span):
+    """Writes 1/z and the record number where the triangle is nearest; returns how many pixels were looked at.
 
     Corners are in pixels from the image's centre. 1/z is a * column + b * row + c, held inside [low, high].
     """
-    height, width = depth.shape
-    ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(height) * _HALF
+    width, height = np.int32(lens.width), np.int32(lens.height)
+    edge = _F(width)
+    ox, oy = _HALF - edge * _HALF, _HALF - _F(height) * _HALF
     if y1 < y0 or (y1 == y0 and x1 < x0):
         x0, y0, x1, y1 = x1, y1, x0, y0
     if y2 < y1 or (y2 == y1 and x2 < x1):
         x1, y1, x2, y2 = x2, y2, x1, y1
         if y1 < y0 or (y1 == y0 and x1 < x0):
             x0, y0, x1, y1 = x1, y1, x0, y0
-    top = max(0, int(np.ceil(max(y0 - oy, -_ONE))))
-    bottom = min(height, int(np.ceil(min(y2 - oy, _F(height)))))
+    top = int(np.ceil(min(max(y0 - oy, _ZERO), _F(height))))
+    bottom = int(np.ceil(min(max(y2 - oy, _ZERO), _F(height))))
     if top >= bottom:
         return 0
     long, upper, lower = (x2 - x0) / (y2 - y0), (x1 - x0) / (y1 - y0), (x2 - x1) / (y2 - y1)
-    covered = 0
+    left, right = span[0], span[1]
+    left_rows, right_rows = left[top:bottom], right[top:bottom]
+    for i in range(bottom - top):
+        y = _F(np.int32(top + i)) + oy
+        one = x0 + (y - y0) * long - ox
+        other = (x0 + (y - y0) * upper if y < y1 else x1 + (y - y1) * lower) - ox
+        left_rows[i] = np.int32(np.ceil(min(max(min(one, other), _ZERO), edge)))
+        right_rows[i] = np.int32(np.ceil(min(max(max(one, other), _ZERO), edge)))
+    if bottom - top > TILE:
+        _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy)
+    looked_at = 0
     for i in range(top, bottom):
-        y = _F(i) + oy
-        first = x0 + (y - y0) * long
-        last = x0 + (y - y0) * upper if y < y1 else x1 + (y - y1) * lower
-        if last < first:
-            first, last = last, first
-        left = max(0, int(np.ceil(max(first - ox, -_ONE))))
-        right = min(width, int(np.ceil(min(last - ox, _F(width)))))
-        if left >= right:
+        first, n = left[i], right[i] - left[i]
+        if n <= 0:
             continue
-        covered += right - left
-        base = a * (_F(left) + ox) + (b * y + c)
-        depth_row, id_row = depth[i, left:right], ids[i, left:right]
-        for j in range(right - left):
-            value = min(max(a * _F(j) + base, low), high)
+        looked_at += n
+        start = i * width + first
+        base = a * (_F(first) + ox) + (b * (_F(np.int32(i)) + oy) + c)
+        depth_row, id_row = depth[start : start + n], ids[start : start + n]
+        for j in range(n):
+            value = min(max(a * _F(np.int32(j)) + base, low), high)
             if value > depth_row[j]:
                 depth_row[j] = value
                 id_row[j] = record
-    return covered
+    return looked_at
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _fill_clipped(p, i0, i1, i2, near, a, b, c, record, depth, ids):
-    """Cuts a triangle at the near plane and fills the one or two triangles that remain.
+def _clip(p, i0, i1, i2, near, out):
+    """Cuts a triangle at the near plane: out (3, 4) gets column, row and 1/z of what remains; returns 0, 3 or 4 corners.
 
     A cut point is computed from the vertex in front to the one behind, so that neighbours agree on it.
     """
-    sx, sy, sw = np.empty(4, np.float32), np.empty(4, np.float32), np.empty(4, np.float32)
     n = 0
-    corners = (i0, i1, i2)
+    corners = (i0, i1, i2, i0)
     for k in range(3):
-        at, to = corners[k], corners[(k + 1) % 3]
+        at, to = corners[k], corners[k + 1]
         if p[2, at] >= near:
-            sx[n], sy[n], sw[n] = p[3, at], p[4, at], p[5, at]
+            out[0, n], out[1, n], out[2, n] = p[3, at], p[4, at], p[5, at]
             n += 1
         if (p[2, at] >= near) != (p[2, to] >= near):
             front, back = (at, to) if p[2, at] >= near else (to, at)
             t = (near - p[2, front]) / (p[2, back] - p[2, front])
-            sx[n] = (p[0, front] + t * (p[0, back] - p[0, front])) / near
-            sy[n] = (p[1, front] + t * (p[1, back] - p[1, front])) / near
-            sw[n] = _ONE / near
+            out[0, n] = (p[0, front] + t * (p[0, back] - p[0, front])) / near
+            out[1, n] = (p[1, front] + t * (p[1, back] - p[1, front])) / near
+            out[2, n] = _ONE / near
             n += 1
-    if n < 3:
-        return 0
-    low, high = sw[0], sw[0]
-    for k in range(1, n):
-        low, high = min(low, sw[k]), max(high, sw[k])
-    covered = _fill(sx[0], sy[0], sx[1], sy[1], sx[2], sy[2], a, b, c, low, high, record, depth, ids)
-    if n == 4:
-        covered += _fill(sx[0], sy[0], sx[2], sy[2], sx[3], sy[3], a, b, c, low, high, record, depth, ids)
-    return covered
+    return n
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _draw_mesh(world, i, rank, clips, start, lens, p, depth, ids, tile, plane, owner, state, record):
-    """Draws all triangles of a placed instance; returns the next free record and the number of pixels covered."""
+def _draw_mesh(world, i, rank, clips, start, lens, s, t, record):
+    """Draws all triangles of a placed instance; returns the next free record and the number of pixels looked at."""
     near = _F(lens.near_m)
-    width, height = depth.shape[1], depth.shape[0]
-    ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(height) * _HALF
-    right_edge, bottom_edge = _F(width), _F(height)
-    covered = 0
+    depth, ids, tile, span, clip = s.inverse_depth[t], s.record[t], s.tile[t], s.span[t], s.clip[t]
+    p, columns, rows = s.point[t, :, start:], s.pixel[t, 0, start:], s.pixel[t, 1, start:]
+    px, py, pz, sx, sy, sw = p[0], p[1], p[2], p[3], p[4], p[5]
+    looked_at = 0
     g = world.mesh[i]
-    px, py, pz, sx, sy, sw = p[0, start:], p[1, start:], p[2, start:], p[3, start:], p[4, start:], p[5, start:]
     for face in range(world.face_range[g, 0], world.face_range[g, 1]):
         i0, i1, i2 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2]
         cut = False
-        high = _ZERO
         if clips:
-            z0, z1, z2 = pz[i0], pz[i1], pz[i2]
-            if z0 < near and z1 < near and z2 < near:
+            behind = int(pz[i0] < near) + int(pz[i1] < near) + int(pz[i2] < near)
+            if behind == 3:
                 continue
-            cut = z0 < near or z1 < near or z2 < near
+            cut = behind > 0
+        high = max(sw[i0], max(sw[i1], sw[i2]))
         if not cut:
-            x0, x1, x2, y0, y1, y2 = sx[i0], sx[i1], sx[i2], sy[i0], sy[i1], sy[i2]
-            left = np.ceil(max(min(x0, min(x1, x2)) - ox, _ZERO))
-            right = np.ceil(min(max(x0, max(x1, x2)) - ox, right_edge))
-            if not left < right:
-                continue
-            top = np.ceil(max(min(y0, min(y1, y2)) - oy, _ZERO))
-            bottom = np.ceil(min(max(y0, max(y1, y2)) - oy, bottom_edge))
-            if not top < bottom:
-                continue
-            high = max(sw[i0], max(sw[i1], sw[i2]))
-            if _hidden(tile, int(left), int(right), int(top), int(bottom), high):
+            left = min(columns[i0], min(columns[i1], columns[i2]))
+            right = max(columns[i0], max(columns[i1], columns[i2]))
+            top, bottom = min(rows[i0], min(rows[i1], rows[i2])), max(rows[i0], max(rows[i1], rows[i2]))
+            if left >= right or top >= bottom or _hidden(tile, left, right, top, bottom, high):
                 continue
         e1x, e1y, e1z = px[i1] - px[i0], py[i1] - py[i0], pz[i1] - pz[i0]
         e2x, e2y, e2z = px[i2] - px[i0], py[i2] - py[i0], pz[i2] - pz[i0]
@@ -369,64 +411,61 @@ def _draw_mesh(world, i, rank, clips, start, lens, p, depth, ids, tile, plane, o
             continue
         inverse = _ONE / d
         a, b, c = nx * inverse, ny * inverse, nz * inverse
+        n = 3
         if cut:
-            n = _fill_clipped(p[:, start:], i0, i1, i2, near, a, b, c, record, depth, ids)
+            n = _clip(p, i0, i1, i2, near, clip)
+            high = _ONE / near
         else:
-            low = min(sw[i0], min(sw[i1], sw[i2]))
-            n = _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, depth, ids)
-        if n > 0:
-            covered += n
-            plane[record, 0], plane[record, 1], plane[record, 2] = a, b, c
-            owner[record, 0], owner[record, 1] = face, rank
+            clip[0, 0], clip[0, 1], clip[0, 2] = sx[i0], sx[i1], sx[i2]
+            clip[1, 0], clip[1, 1], clip[1, 2] = sy[i0], sy[i1], sy[i2]
+            clip[2, 0], clip[2, 1], clip[2, 2] = sw[i0], sw[i1], sw[i2]
+        low = clip[2, 0]
+        for k in range(1, n):
+            low = min(low, clip[2, k])
+        seen = 0
+        for k in range(1, n - 1):
+            seen += _fill(
+                clip[0, 0], clip[1, 0], clip[0, k], clip[1, k], clip[0, k + 1], clip[1, k + 1],
+                a, b, c, low, high, np.int32(record), lens, depth, ids, tile, span,
+            )  # fmt: skip
+        if seen > 0:
+            looked_at += seen
+            plane = s.plane[t, record]
+            plane[0], plane[1], plane[2] = a, b, c
+            s.face[t, record], s.rank[t, record] = face, rank
             front = (d < _ZERO) != (world.face_inward[face] != world.mirrored[i])
-            state[record] = 0 if front else 2
+            s.state[t, record] = 0 if front else 2
             record += 1
-    return record, covered
+    return record, looked_at
 
 
 @njit(**_SHARP)
 @no_type_check
 def _draw_scene(world, scene, view, lens, s, t):
     """Fills 1/z, records and their planes for one view."""
-    depth, ids, tile = s.inverse_depth[t], s.record[t], s.tile[t]
-    order, point, matrix, vertex_start = s.order[t], s.point[t], s.matrix[t], s.vertex_start[t]
+    depth, tile, order, matrix = s.inverse_depth[t], s.tile[t], s.order[t], s.matrix[t]
     depth[:] = _ZERO
-    ids[:] = -1
+    s.record[t, :] = np.int32(-1)
     tile[:] = _ZERO
     count = _select(world, scene, view, lens, order, s.key[t])
-    start = record = painted = 0
+    start = record = looked_at = 0
     for rank in range(count):
         i = order[rank]
-        if painted * REFRESH_SHARE > depth.size:
-            _refresh_tiles(depth, tile)
-            painted = 0
+        if looked_at * REFRESH_SHARE > depth.size:
+            _refresh_tiles(depth, lens, tile, s.row_float[t])
+            looked_at = 0
         _place(world, i, view, lens, matrix)
         verdict = _box_verdict(world.box[world.mesh[i]], matrix, lens, tile)
+        s.vertex_start[t, rank] = start if verdict >= 0 else -1
         if verdict < 0:
             continue
-        n = _transform(world, world.mesh[i], matrix, point, start)
-        record, covered = _draw_mesh(
-            world,
-            i,
-            rank,
-            verdict > 0,
-            start,
-            lens,
-            point,
-            depth,
-            ids,
-            tile,
-            s.plane[t],
-            s.owner[t],
-            s.state[t],
-            record,
-        )
-        vertex_start[rank] = start
+        n = _transform(world, world.mesh[i], matrix, lens, s.point[t], s.pixel[t], start)
+        record, seen = _draw_mesh(world, i, rank, verdict > 0, start, lens, s, t, record)
         start += n
-        painted += covered
+        looked_at += seen
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
 def _attributes(world, i, face, start, p, back, textured, out):
     """Planes of light/z, and where textured of u/z and v/z, of one face: out (9,)."""
@@ -455,7 +494,7 @@ def _attributes(world, i, face, start, p, back, textured, out):
             out[5 + 3 * k] = q0 * nz + q1 * bz + q2 * cz
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
 def _mip_level(plane, q, x, y, iz, size_log2):
     """The level at which a texel is about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
@@ -468,106 +507,133 @@ def _mip_level(plane, q, x, y, iz, size_log2):
     return max(0, min(size_log2, (exponent + 1) >> 1))
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _shade_flat(q, x, y, iz, tint, out):
-    """Colour of a run of pixels of one untextured face."""
-    base, r, g, b = q[1] * y + q[2], np.int32(tint[0]), np.int32(tint[1]), np.int32(tint[2])
-    for j in range(iz.size):
-        light = np.int32(min(max((q[0] * (x + _F(j)) + base) / iz[j], _ZERO), _F(255)))
-        light += light >> 7
-        out[j, 0] = np.uint8((r * light) >> 8)
-        out[j, 1] = np.uint8((g * light) >> 8)
-        out[j, 2] = np.uint8((b * light) >> 8)
+def _shade_light(q, x, y, z, light):
+    """Light of a run of pixels at depths z, 0 to 256, from the plane of light/z."""
+    base, step = q[1] * y + q[2], q[0]
+    for j in range(z.size):
+        level = np.int32(min(max((step * (x + _F(np.int32(j))) + base) * z[j], _ZERO), _F(255)))
+        light[j] = level + (level >> np.int32(7))
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _shade_textured(q, x, y, iz, tint, texels, size, out):
-    """Colour of a run of pixels of one textured face; `texels` is one mip level, size its width."""
-    light_base, u_base, v_base = q[1] * y + q[2], q[4] * y + q[5], q[7] * y + q[8]
-    r, g, b = np.int32(tint[0]), np.int32(tint[1]), np.int32(tint[2])
-    r, g, b = r + (r >> 7), g + (g >> 7), b + (b >> 7)
-    scale, mask = _F(size), np.int32(size - 1)
-    for j in range(iz.size):
-        w = _ONE / iz[j]
-        px = x + _F(j)
-        light = np.int32(min(max((q[0] * px + light_base) * w, _ZERO), _F(255)))
-        light += light >> 7
-        column = np.int32(np.floor((q[3] * px + u_base) * w * scale)) & mask
-        row = np.int32(np.floor(-(q[6] * px + v_base) * w * scale)) & mask
-        texel = np.int32(texels[row * size + column])
-        out[j, 0] = np.uint8(((texel & 255) * r * light) >> 16)
-        out[j, 1] = np.uint8((((texel >> 8) & 255) * g * light) >> 16)
-        out[j, 2] = np.uint8((((texel >> 16) & 255) * b * light) >> 16)
+def _shade_texture(q, x, y, z, texels, size, texel):
+    """Texels of a run of pixels at depths z; `texels` is one mip level, `size` its width."""
+    scale, mask, width = _F(size), np.int32(size - 1), np.int32(size)
+    u_step, u_base = q[3] * scale, (q[4] * y + q[5]) * scale
+    v_step, v_base = -q[6] * scale, -(q[7] * y + q[8]) * scale
+    for j in range(z.size):
+        px = x + _F(np.int32(j))
+        column = np.int32(np.floor((u_step * px + u_base) * z[j])) & mask
+        row = np.int32(np.floor((v_step * px + v_base) * z[j])) & mask
+        texel[j] = row * width + column
+    for j in range(z.size):
+        texel[j] = texels[np.uint32(texel[j])]
 
 
-@njit(**_SHARP)
+@njit(**_INNER)
 @no_type_check
-def _shade_run(world, s, t, record, x, y, iz, out):
-    """Colours a run of pixels that show the same record."""
-    face, rank = s.owner[t, record, 0], s.owner[t, record, 1]
+def _tint(rgb, texel):
+    """Multiplies packed texels by a colour."""
+    r, g, b = np.int32(rgb[0]), np.int32(rgb[1]), np.int32(rgb[2])
+    r, g, b = r + (r >> np.int32(7)), g + (g >> np.int32(7)), b + (b >> np.int32(7))
+    low, eight, sixteen = np.int32(255), np.int32(8), np.int32(16)
+    for j in range(texel.size):
+        c = texel[j]
+        red, green, blue = (c & low) * r >> eight, ((c >> eight) & low) * g >> eight, ((c >> sixteen) & low) * b >> eight
+        texel[j] = red | green << eight | blue << sixteen
+
+
+@njit(**_INNER)
+@no_type_check
+def _copy(source, target):
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@njit(**_INNER)
+@no_type_check
+def _light_row(texel, light, out):
+    """out (W, 3) = the packed texels times light / 256."""
+    for j in range(texel.size):
+        c, level = texel[j], light[j]
+        out[j, 0] = np.uint8((c & np.int32(255)) * level >> np.int32(8))
+        out[j, 1] = np.uint8(((c >> np.int32(8)) & np.int32(255)) * level >> np.int32(8))
+        out[j, 2] = np.uint8(((c >> np.int32(16)) & np.int32(255)) * level >> np.int32(8))
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_run(world, s, t, record, x, y, iz, z, texel, light):
+    """Texels and light of a run of pixels that show the same record."""
+    face, rank = s.face[t, record], s.rank[t, record]
     i = s.order[t, rank]
     material = world.material[i] + world.face_slot[face]
-    if world.unlit[material] and world.texture[material] < 0:
-        for j in range(iz.size):
-            for k in range(3):
-                out[j, k] = world.rgb[material, k]
-        return
-    q, texture = s.attribute[t, record], world.texture[material]
+    rgb, texture = world.rgb[material], world.texture[material]
+    q = s.attribute[t, record]
     if not s.state[t, record] & 1:
         back = s.state[t, record] & 2 != 0
         _attributes(world, i, face, s.vertex_start[t, rank], s.point[t], back, texture >= 0, q)
-        if world.unlit[material]:
-            for k in range(3):
-                q[k] = _F(255.99) * s.plane[t, record, k]
         s.state[t, record] |= 1
+    if world.unlit[material]:
+        light[:] = np.int32(256)
+    else:
+        _shade_light(q, x, y, z, light)
     if texture < 0:
-        _shade_flat(q, x, y, iz, world.rgb[material], out)
+        texel[:] = np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16)
         return
     size_log2 = world.size_log2[texture]
-    for first in range(0, iz.size, CHUNK):
-        last = min(iz.size, first + CHUNK)
+    for first in range(0, z.size, CHUNK):
+        last = min(z.size, first + CHUNK)
         middle = (first + last) // 2
         level = _mip_level(s.plane[t, record], q, x + _F(middle), y, iz[middle], size_log2)
-        start = world.texel_start[texture] + (4 ** (size_log2 + 1) - 4 ** (size_log2 + 1 - level)) // 3
+        start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
         size = 1 << (size_log2 - level)
         texels = world.texels[start : start + size * size]
-        _shade_textured(q, x + _F(first), y, iz[first:last], world.rgb[material], texels, size, out[first:last])
+        _shade_texture(q, x + _F(first), y, z[first:last], texels, size, texel[first:last])
+    if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
+        _tint(rgb, texel)
 
 
 @njit(**_SHARP)
 @no_type_check
-def _shade_view(world, lens, s, t, sky, wanted, rgb, depth, class_id, instance_id):
+def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instance_id):
     """Writes the wanted images of one view from the visibility buffer."""
-    ox, oy = _HALF - _F(lens.width) * _HALF, _HALF - _F(lens.height) * _HALF
+    width = lens.width
+    ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
+    z, texel, light = s.row_float[t], s.row_int[t, 0], s.row_int[t, 1]
     for i in range(lens.height):
-        ids, iz = s.record[t, i], s.inverse_depth[t, i]
+        ids, iz = s.record[t, i * width : (i + 1) * width], s.inverse_depth[t, i * width : (i + 1) * width]
+        for j in range(width):
+            z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
+        if wanted[1]:
+            _copy(z, depth[i])
         j = 0
-        while j < lens.width:
+        while j < width and (wanted[0] or wanted[2] or wanted[3]):
             record, first = ids[j], j
             j += 1
-            while j < lens.width and ids[j] == record:
+            while j < width and ids[j] == record:
                 j += 1
-            drawn = record >= 0
-            if wanted[0]:
-                if drawn:
-                    _shade_run(world, s, t, record, _F(first) + ox, _F(i) + oy, iz[first:j], rgb[i, first:j])
-                else:
-                    rgb[i, first:j] = sky[i, first:j]
-            owner = s.order[t, s.owner[t, record, 1]] if drawn else 0
+            owner = s.order[t, s.rank[t, record]] if record >= 0 else -1
             if wanted[2]:
-                class_id[i, first:j] = world.class_id[owner] if drawn else 0
+                class_id[i, first:j] = world.class_id[owner] if record >= 0 else np.uint8(0)
             if wanted[3]:
-                instance_id[i, first:j] = world.instance_id[owner] if drawn else 0
-        if wanted[1]:
-            for j in range(lens.width):
-                depth[i, j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
+                instance_id[i, first:j] = world.instance_id[owner] if record >= 0 else np.uint16(0)
+            if wanted[0] and record >= 0:
+                x, y = _F(first) + ox, _F(i) + oy
+                _shade_run(world, s, t, record, x, y, iz[first:j], z[first:j], texel[first:j], light[first:j])
+            elif wanted[0]:
+                _copy(outside[i, first:j], texel[first:j])
+                light[first:j] = np.int32(256)
+        if wanted[0]:
+            _light_row(texel, light, rgb[i])
 
 
-@njit(parallel=True, **_SHARP)
+@njit(parallel=True, cache=True, nogil=True)
 @no_type_check
-def draw(world, lens, scenes, views, scratch, sky, wanted, rgb, depth, class_id, instance_id):
+def draw(world, lens, scenes, views, scratch, outside, wanted, rgb, depth, class_id, instance_id):
     """Draws view n of scene scenes[n]; views[n] (12,) holds the rows right, down, forward and the camera's position.
 
     wanted (4,) bool says which of rgb, depth, class_id and instance_id to write; the others are not touched.
@@ -576,4 +642,4 @@ def draw(world, lens, scenes, views, scratch, sky, wanted, rgb, depth, class_id,
         t = get_thread_id()
         _draw_scene(world, scenes[n], views[n], lens, scratch, t)
         k0, k1, k2, k3 = n * wanted[0], n * wanted[1], n * wanted[2], n * wanted[3]
-        _shade_view(world, lens, scratch, t, sky, wanted, rgb[k0], depth[k1], class_id[k2], instance_id[k3])
+        _shade_view(world, lens, scratch, t, outside, wanted, rgb[k0], depth[k1], class_id[k2], instance_id[k3])

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numba
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int32
 
 from envs.house.catalog import Textures, load_catalog
 from envs.house.raster_kernels import TILE, Lens, Scratch, World, bake_light, draw, face_inward
@@ -179,7 +179,7 @@ def render_top_down(
     fov = np.degrees(2 * np.arctan(extent / 2 / altitude_m))
     camera = Camera(size_px, size_px, fov, height_m=altitude_m, near_m=altitude_m - cut_height_m)
     renderer = Renderer(camera, ("rgb", "class_id", "instance_id"), assets=assets)
-    renderer._outside[:] = 255
+    renderer._outside[:] = 0xFFFFFF
     renderer.load([scene])
     view = np.array([[1, 0, 0, 0, 0, 1, 0, -1, 0, middle[0], altitude_m, middle[1]]], np.float64)
     images = renderer._draw(np.zeros(1, np.int64), view, None)
@@ -202,15 +202,16 @@ def _world_boxes(scene: Scene, shared: Meshes) -> list[Float[np.ndarray, "8 2"]]
     return boxes
 
 
-def _outside_image(camera: Camera) -> UInt8[np.ndarray, "H W 3"]:
-    """What a view shows where nothing was drawn; it depends on the pitch alone, so all views share it."""
+def _outside_image(camera: Camera) -> Int32[np.ndarray, "H W"]:
+    """Packed colours (r | g << 8 | b << 16) of what a view shows where nothing was drawn; it depends on the pitch alone, so all views share it."""
     rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
     columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
     x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
     up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
     share = np.arcsin(up / np.sqrt(x * x + y * y + z * z))[..., None] / (np.pi / 2)
     near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
-    return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)
+    r, g, b = np.moveaxis(np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.int32), -1, 0)
+    return r | g << 8 | b << 16
 
 
 def _prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
@@ -293,10 +294,17 @@ def _build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Se
         rgb=join(lambda k, s: s.materials.rgb, np.uint8, (3,)),
         texture=join(lambda k, s: s.materials.texture, np.int32),
         unlit=join(lambda k, s: s.materials.unlit, np.uint8),
-        texels=assets.textures.texels,
-        texel_start=assets.textures.offset,
-        size_log2=assets.textures.size_log2,
+        texels=_read_only(assets.textures.texels),
+        texel_start=_read_only(assets.textures.offset),
+        size_log2=_read_only(assets.textures.size_log2),
     )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that Numba types alike wherever the array comes from, so that nothing is compiled twice."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 _OFFSET = ("xyz", "vertex_range", "face_range")
@@ -313,18 +321,26 @@ def _make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
     if old and old.point.shape[2] >= vertices and len(old.state[0]) >= faces and len(old.key[0]) >= instances:
         return old
     threads = numba.config.NUMBA_NUM_THREADS
-    tiles = (-(-lens.height // TILE), -(-lens.width // TILE))
+    def rows(kind: type, *shape: int) -> np.ndarray:
+        return np.empty((threads, *shape), kind)
+
     return Scratch(
-        inverse_depth=np.empty((threads, lens.height, lens.width), np.float32),
-        record=np.empty((threads, lens.height, lens.width), np.int32),
-        tile=np.empty((threads, *tiles), np.float32),
-        order=np.empty((threads, instances), np.int64),
-        key=np.empty((threads, instances), np.float64),
-        matrix=np.empty((threads, 12), np.float32),
-        vertex_start=np.empty((threads, instances), np.int64),
-        point=np.empty((threads, 6, vertices), np.float32),
-        plane=np.empty((threads, faces, 3), np.float32),
-        attribute=np.empty((threads, faces, 9), np.float32),
-        owner=np.empty((threads, faces, 2), np.int64),
-        state=np.empty((threads, faces), np.uint8),
+        inverse_depth=rows(np.float32, lens.height * lens.width),
+        record=rows(np.int32, lens.height * lens.width),
+        tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
+        span=rows(np.int32, 2, lens.height),
+        clip=rows(np.float32, 3, 4),
+        order=rows(np.int64, instances),
+        key=rows(np.float64, instances),
+        matrix=rows(np.float32, 12),
+        vertex_start=rows(np.int64, instances),
+        point=rows(np.float32, 6, vertices),
+        pixel=rows(np.int32, 2, vertices),
+        plane=rows(np.float32, faces, 3),
+        attribute=rows(np.float32, faces, 9),
+        face=rows(np.int32, faces),
+        rank=rows(np.int32, faces),
+        state=rows(np.uint8, faces),
+        row_float=rows(np.float32, lens.width),
+        row_int=rows(np.int32, 2, lens.width),
     )
