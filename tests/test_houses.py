@@ -157,7 +157,10 @@ def test_a_house_written_by_hand_is_valid_and_becomes_a_scene() -> None:
         (lambda h: _with_desk(h, position=(1.0, 2.5, 2.4)), r"objects\[0\].*ceiling"),
         (lambda h: _with_desk(h, id=4), r"objects\[0\].*expected id 1"),
         (lambda h: _with_desk(h, position=(3.2, 0.0, 2.0)), r"objects\[0\] \(desk\): stands in an open door"),
-        (lambda h: replace(h, objects=[*h.objects, replace(h.objects[0], id=2)]), r"objects\[1\].*intersects objects\[0\]"),
+        (
+            lambda h: replace(h, objects=[*h.objects, replace(h.objects[0], id=2)]),
+            r"objects\[1\].*intersects objects\[0\]",
+        ),
     ],
 )
 def test_validation_names_the_element_that_is_wrong(change, message: str) -> None:

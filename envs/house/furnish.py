@@ -49,7 +49,8 @@ def _somewhere(dice: Dice, workers: list["_Furnisher"], rule: dict) -> None:
         return
     if rule.get("if_missing") and any(box.category == rule["item"] for w in workers for box in w.space.boxes):
         return
-    weights = {i: rule["rooms"][w.space.type] for i, w in enumerate(workers) if w.space.type in rule["rooms"]}
+    types = [worker.space.type for worker in workers]
+    weights = {i: rule["rooms"][kind] / types.count(kind) for i, kind in enumerate(types) if kind in rule["rooms"]}
     while weights:
         chosen = dice.weighted(weights)
         if workers[chosen].place(rule):

@@ -44,9 +44,9 @@ def _longest_shared(walls: list[Wall]) -> dict[tuple[int, int], int]:
     longest: dict[tuple[int, int], int] = {}
     for place, wall in enumerate(walls):
         pair = (min(wall.rooms), max(wall.rooms))
-        if pair[0] >= 0 and wall_length_m(wall) >= 1.5:
-            if pair not in longest or wall_length_m(walls[longest[pair]]) < wall_length_m(wall):
-                longest[pair] = place
+        best = wall_length_m(walls[longest[pair]]) if pair in longest else 1.49
+        if pair[0] >= 0 and wall_length_m(wall) > best:
+            longest[pair] = place
     return longest
 
 
@@ -149,13 +149,11 @@ def _entrance(dice: Dice, types: list[str], walls: list[Wall]) -> Opening | None
     return None
 
 
-def add_windows(
-    dice: Dice, types: list[str], walls: list[Wall], doors: list[Opening], rules: dict
-) -> list[Opening]:
+def add_windows(dice: Dice, types: list[str], walls: list[Wall], doors: list[Opening], rules: dict) -> list[Opening]:
     """Windows in outer walls, spread along each wall, clear of entrances."""
     windows: list[Opening] = []
     lit: set[int] = set()  # rooms that have a window
-    tall: set[int] = set()  # rooms that have a wall with windows almost to the floor: no second one, for furniture's sake
+    tall: set[int] = set()  # rooms with windows almost to the floor in one wall; furniture wants the others
     for place in dice.shuffled(range(len(walls))):
         wall, length, room = walls[place], wall_length_m(walls[place]), max(walls[place].rooms)
         kind = types[room]
@@ -173,7 +171,8 @@ def add_windows(
         count = 1 if kind in ("bathroom", "garage") else max(1, round(length / 3.4))
         for number in range(count):
             width = round(min(dice.uniform(low, high), length / count - 0.5), 2)
-            centre = round(length * (number + 0.5) / count + dice.uniform(-1, 1) * (length / count - width - 0.5) / 2, 2)
+            slack = (length / count - width - 0.5) / 2
+            centre = round(length * (number + 0.5) / count + dice.uniform(-1, 1) * slack, 2)
             clear = all(
                 door.wall != place or abs(door.offset_m - centre) > (door.width_m + width) / 2 + 0.2 for door in doors
             )

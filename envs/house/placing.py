@@ -189,7 +189,7 @@ def _under(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int)
     fx, fz = anchor.facing
     for share in (0.5,) if not anchor.against_wall else (0.75, 0.9, 0.6):  # of the rug that shows
         for turn in (0, 1):
-            ahead = 0.0 if not anchor.against_wall else anchor.size_m[2] / 2 + (share - 0.5) * size[2 if turn == 0 else 0]
+            ahead = anchor.size_m[2] / 2 + (share - 0.5) * size[0 if turn else 2] if anchor.against_wall else 0.0
             yield Box(anchor.x + fx * ahead, anchor.z + fz * ahead, y0, size, (anchor.quarter + turn) % 4)
 
 

@@ -180,8 +180,8 @@ def _lay_out_straight(dice: Dice, canvas: _Canvas, program: list[str], *, around
     """A straight corridor, or a long lobby, with a row of rooms on both sides and perhaps a room at each end."""
     scale = dice.uniform(0.9, 1.2)
     across = dice.integer(26, 34) if around_lobby else dice.integer(13, 17)
-    program = [kind for kind in program if kind not in ("living room", "lobby") or (kind == "lobby" and not around_lobby)]
-    order = _in_order(dice, program)
+    apart = ("living room", "lobby") if around_lobby else ("living room",)
+    order = _in_order(dice, [kind for kind in program if kind not in apart])
     last = order.pop() if len(order) > 5 and order[-1] != "bathroom" and dice.chance(0.8) else None
     living_in_row = dice.chance(0.25)
     if living_in_row:
@@ -266,7 +266,6 @@ def _outline(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None
     """Corners of a room, counter-clockwise seen from above; None where it is not one piece without holes."""
     inside = np.pad(labels == label, 1)
     follow: dict[tuple[int, int], tuple[int, int]] = {}
-    rows, columns = inside.shape
     # With the room on the left hand: along its lower side to the right, its right side upwards, and so on.
     sides = (
         (inside[:-1] & ~inside[1:], lambda r, c: ((c, r + 1), (c + 1, r + 1))),

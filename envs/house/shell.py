@@ -122,11 +122,11 @@ def _floor_and_ceiling(house: House, room: int, sides: list[Side]) -> list[Part]
 
 
 def _lamp_places(outline: list[Point]) -> list[Point]:
-    """One ceiling lamp for each four metres of a room's longer dimension, in the largest rectangle from a corner."""
+    """One ceiling lamp for each four or five metres of a room's length; a single one in rooms with more corners."""
     xs, zs = sorted({x for x, _ in outline}), sorted({z for _, z in outline})
     x0, x1, z0, z1 = xs[0], xs[-1], zs[0], zs[-1]
     if len(outline) > 4:
-        return [_middle(outline[i : i + 3]) for i in range(0, 1)]
+        return [_middle(outline[:3])]
     count = max(1, round(max(x1 - x0, z1 - z0) / 4.5))
     shares = [(i + 0.5) / count for i in range(count)]
     if x1 - x0 >= z1 - z0:
