@@ -1,0 +1,106 @@
+"""Entropy filter, sampling, and the baseline that does not look."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from data.balance import MajorityBaseline, could_pass, entropy_filter, normalized_entropy, quotas, sample
+from data.rules import load_rules
+from data.templates import Question
+from data.vocabulary import Vocabulary
+from envs.episode import Episode
+
+
+@pytest.fixture(scope="module")
+def rules():
+    return load_rules()
+
+
+@pytest.mark.parametrize(
+    ("counts", "entropy"),
+    [
+        ([], 0.0),
+        ([5], 0.0),
+        ([5, 0], 0.0),
+        ([1, 1], 1.0),
+        ([7, 7, 7, 7], 1.0),
+        ([3, 1], 0.8112781244591328),
+        ([2, 1, 1], 0.946394630357186),
+        ([89, 11], 0.499915958164528),
+    ],
+)
+def test_normalized_entropy_has_its_exact_values(counts, entropy):
+    assert normalized_entropy(counts) == pytest.approx(entropy, abs=1e-12)
+
+
+def questions_of(text: str, answers: str, *, kind: str = "location", first_house: int = 0) -> list[Question]:
+    return [
+        Question(f"train-{house:05d}", number, kind, text, answer, "", 1, (1,), 0)
+        for number, (house, answer) in enumerate(enumerate(answers.split(), start=first_house))
+    ]
+
+
+def test_the_entropy_filter_keeps_what_the_paper_keeps(rules):
+    fine = questions_of("fine", "a a b b")
+    mode = questions_of("mode of 89 percent", " ".join("a" * 89 + "b" * 11))
+    rare = questions_of("three houses", "a b c")
+    single = questions_of("one answer", "a a a a a")
+    assert entropy_filter([*fine, *mode, *rare, *single], rules.balance) == fine
+    edge = questions_of("mode of 88 percent", " ".join("a" * 88 + "b" * 12))
+    assert entropy_filter(edge, rules.balance) == edge
+
+
+def test_what_could_pass_is_never_less_than_what_passes_after_removals(rules):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        pool = [q for t in "xyz" for q in questions_of(t, " ".join(rng.choice(list("aaab"), rng.integers(1, 9))))]
+        left = [q for q in pool if rng.random() < 0.8]
+        possible = could_pass(pool, rules.balance)
+        assert entropy_filter(left, rules.balance) == entropy_filter([q for q in left if q in possible], rules.balance)
+
+
+def test_quotas_follow_the_shares_and_give_away_what_is_missing():
+    shares = {"a": 0.5, "b": 0.3, "c": 0.2}
+    assert quotas(10, shares, {"a": 99, "b": 99, "c": 99}) == {"a": 5, "b": 3, "c": 2}
+    assert quotas(10, shares, {"a": 1, "b": 99, "c": 99}) == {"a": 1, "b": 5, "c": 4}
+    assert quotas(10, shares, {"a": 2, "b": 3, "c": 0}) == {"a": 2, "b": 3, "c": 0}
+    assert sum(quotas(7, shares, {"a": 4, "b": 1, "c": 9}).values()) == 7
+
+
+def test_a_sample_has_the_size_the_shares_and_the_cap_and_uses_every_house():
+    pool = []
+    for house in range(20):
+        for number in range(30):
+            kind = "a" if number % 3 else "b"
+            pool.append(Question(f"train-{house:05d}", number, kind, f"{number}", "x", "", 1, (1,), 0))
+    rng = np.random.default_rng(0)
+    chosen = sample(pool, 60, shares={"a": 0.75, "b": 0.25}, max_per_house=4, rng=rng)
+    assert Counter(q.type for q in chosen) == {"a": 45, "b": 15}
+    houses = Counter(q.scene_id for q in chosen)
+    assert len(houses) == 20 and max(houses.values()) <= 4
+    assert [pool.index(q) for q in chosen] == sorted(pool.index(q) for q in chosen)
+    everything = sample(pool, None, shares={"a": 0.75, "b": 0.25}, max_per_house=22, rng=rng)
+    assert len(everything) == 20 * 22
+
+
+def baseline_episodes(*pairs: tuple[str, str, str]) -> list[Episode]:
+    return [Episode(str(i), "train-0", text, answer, kind, "test") for i, (text, answer, kind) in enumerate(pairs)]
+
+
+def test_the_majority_baseline_ranks_by_string_then_type_then_all():
+    train = baseline_episodes(
+        ("q1", "red", "color"), ("q1", "red", "color"), ("q1", "blue", "color"), ("q2", "green", "color"),
+        ("q2", "green", "color"), ("q2", "green", "color"), ("where", "office", "location"),
+    )  # fmt: skip
+    vocabulary = Vocabulary.of(train)
+    baseline = MajorityBaseline(train, vocabulary)
+    asked_now = baseline_episodes(("q1", "blue", "color"), ("q3", "green", "color"), ("q4", "office", "count"))
+    named = [[vocabulary.answers[i] for i in row] for row in baseline.rankings(asked_now)]
+    assert named == [
+        ["red", "blue", "green", "office"],
+        ["green", "red", "blue", "office"],
+        ["green", "red", "blue", "office"],
+    ]
+    assert (np.argsort(-baseline.scores(asked_now), axis=1) == baseline.rankings(asked_now)).all()
+    assert baseline.accuracy(asked_now) == pytest.approx(1 / 3)
