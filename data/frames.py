@@ -142,9 +142,8 @@ class Frames(IterableDataset):
             begin = group * self.batches_at_once
             for _ in range(begin, min(begin + self.batches_at_once, self.num_batches)):
                 which = np.sort(rng.integers(len(scenes), size=self.batch_size))
-                poses = np.concatenate(
-                    [self._poses(rng, place, np.count_nonzero(which == k)) for k, place in enumerate(places)]
-                )
+                counts = np.bincount(which, minlength=len(scenes)).tolist()
+                poses = np.concatenate([self._poses(rng, p, n) for p, n in zip(places, counts, strict=True)])
                 frames = renderer.render(which, poses)
                 yield {name: torch.from_numpy(array) for name, array in frames.items()}
 

@@ -197,6 +197,9 @@ class MultitaskCNN(nn.Module):
     def __init__(self, encoder: Encoder, num_classes: int, *, trunk_channels: int = 512, dropout: float = 0.5):
         super().__init__()
         self.encoder, self.num_classes = encoder, num_classes
+        if min(encoder.map_sizes[-1]) < KERNEL:
+            got = f"{encoder.height_px}x{encoder.width_px}"
+            raise ValueError(f"frame size: expected at least 140 pixels a side for the heads, got {got}")
         _, pool2, pool3, pool4 = encoder.channels
         outputs = num_classes + 1 + 3  # one convolution makes the three heads' scores side by side
         self.trunk = nn.Sequential(

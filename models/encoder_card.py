@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from data.frames import Frames
 from envs.files import written_aside
 from envs.house.catalog import CLASSES
+from envs.house.rasterizer import Camera
 from models.encoder import MAX_DEPTH_M, Encoder, save_encoder, to_output_grid
 from models.pretrain import EncoderPretraining, Quality, Targets, make_targets
 
@@ -75,7 +76,9 @@ def export_encoder(
     """
     module = fitted["encoder"].eval()
     test_houses = source.houses["test"]
-    frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2])
+    encoder = module.model.encoder
+    camera = Camera(encoder.height_px, encoder.width_px)
+    frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera)
     quality, shown = measure(module, frames)
     stage = configuration["stages"]["encoder"]["data"]
     facts = {
@@ -91,7 +94,7 @@ def export_encoder(
     card = write_card(module, quality, shown["rgb"], facts)
     places = [Path(folder)] + [Path(__file__).parents[1] / Path(weights).parent] * ship
     for place in places:
-        save_encoder(module.model.encoder, place / Path(weights).name)
+        save_encoder(encoder, place / Path(weights).name)
         draw_predictions(module, shown, place / "predictions.png")
         with written_aside(place / "README.md") as aside:
             aside.write_text(card)
