@@ -45,7 +45,7 @@ def two_rooms() -> House:
         Opening("window", 2, 2.0, 1.0, 0.9, 2.0),
         Opening("entrance", 4, 2.0, 0.95, 0.0, 2.1),
     ]
-    desk = HouseObject(1, "desk", "eTeks:desk#86", (1.0, 0.0, 2.4), pi, (1.4, 0.77, 0.68), "red", True, 0)
+    desk = HouseObject(1, "desk", "eTeks#desk", (1.0, 0.0, 2.4), pi, (1.4, 0.77, 0.68), "red", True, 0)
     return House("hand-made", "by hand", 2.7, rooms, walls, openings, [desk])
 
 

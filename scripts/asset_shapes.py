@@ -1,0 +1,408 @@
+"""Objects that the libraries lack, built from boxes, prisms, tubes and surfaces of revolution.
+
+`SHAPES` maps a name to a function that gives its `Shape`. Front along +Z, standing on y = 0, metres. Materials named
+"paint" are the main ones.
+"""
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+
+from scripts.asset_sources import Shape, Slot
+
+Vector = tuple[float, float, float]
+
+
+class Builder:
+    """Collects primitives into one shape. A slot is named by its first use with a colour."""
+
+    def __init__(self) -> None:
+        self._slots: list[Slot] = []
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = []
+
+    def slot(
+        self, name: str, rgb: tuple[int, int, int] = (255, 255, 255), *, image: bytes | None = None, unlit: bool = False
+    ) -> str:
+        self._slots.append(Slot(name, rgb, image, unlit, main=name == "paint"))
+        return name
+
+    def add(self, slot: str, points: np.ndarray, faces: np.ndarray, uv: np.ndarray | None = None) -> None:
+        number = next(i for i, entry in enumerate(self._slots) if entry.name == slot)
+        points = np.asarray(points, float)
+        self._parts.append((points, np.zeros((len(points), 2)) if uv is None else uv, np.asarray(faces), number))
+
+    def box(self, slot: str, low: Vector, high: Vector, *, turn_x_deg: float = 0.0, turn_z_deg: float = 0.0) -> None:
+        """Box between two corners, turned about its own centre."""
+        low, high = np.array(low, float), np.array(high, float)
+        corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
+        points = low + corners * (high - low)
+        if turn_x_deg or turn_z_deg:
+            middle = (low + high) / 2
+            points = (points - middle) @ (_turn(turn_z_deg, 2) @ _turn(turn_x_deg, 0)).T + middle
+        quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+        self.add(slot, points, _fan(quads))
+
+    def tube(self, slot: str, path: list[Vector], radius: float, *, sides: int = 8) -> None:
+        """Round bar along a polyline, with flat ends."""
+        path = np.array(path, float)
+        along = np.gradient(path, axis=0)
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        helper = np.array([0.0, 0, 1]) if abs(along[:, 2]).max() < 0.9 else np.array([1.0, 0, 0])
+        if np.abs(along @ helper).max() > 0.99:
+            helper = np.array([0.0, 1, 0])
+        side = np.cross(along, helper)
+        side /= np.linalg.norm(side, axis=1, keepdims=True)
+        up = np.cross(side, along)
+        angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+        ring = np.cos(angle)[None, :, None] * side[:, None] + np.sin(angle)[None, :, None] * up[:, None]
+        self._rings(slot, path[:, None] + radius * ring)
+
+    def lathe(
+        self, slot: str, profile: list[tuple[float, float]], *, sides: int = 24, centre: Vector = (0, 0, 0)
+    ) -> None:
+        """Turns a profile of (radius, height) about the vertical axis."""
+        angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+        rings = np.array(
+            [np.stack([r * np.sin(angle), np.full(sides, y), r * np.cos(angle)], axis=1) for r, y in profile]
+        )
+        self._rings(slot, rings + np.array(centre, float))
+
+    def prism(self, slot: str, outline: list[tuple[float, float]], low: float, high: float, *, axis: int = 1) -> None:
+        """Extrudes a polygon that is star-shaped round its mean. Outline axes: (x, z), (y, z) or (x, y) for axis y, x, z."""
+        plane = {0: (1, 2), 1: (0, 2), 2: (0, 1)}[axis]
+        rings = np.zeros((2, len(outline), 3))
+        rings[:, :, plane] = np.array(outline, float)
+        rings[0, :, axis], rings[1, :, axis] = low, high
+        self._rings(slot, rings)
+
+    def pane(self, slot: str, outline: list[tuple[float, float]], z: float) -> None:
+        """Flat polygon facing +Z with the texture stretched over its box."""
+        points = np.array([(x, y, z) for x, y in outline], float)
+        low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+        self.add(slot, points, _fan([tuple(range(len(outline)))]), (points[:, :2] - low) / (high - low))
+
+    def _rings(self, slot: str, rings: np.ndarray) -> None:
+        """Joins rings (N, S, 3) and closes both ends with a fan round their middle."""
+        count, sides = rings.shape[:2]
+        points = np.concatenate([rings.reshape(-1, 3), rings[:1].mean(axis=1), rings[-1:].mean(axis=1)])
+        faces = []
+        for k in range(sides):
+            n = (k + 1) % sides
+            for r in range(count - 1):
+                a, b, c, d = r * sides + k, r * sides + n, (r + 1) * sides + n, (r + 1) * sides + k
+                faces += [(a, b, c), (a, c, d)]
+            last = (count - 1) * sides
+            faces += [(count * sides, n, k), (count * sides + 1, last + k, last + n)]
+        self.add(slot, points, np.array(faces))
+
+    def shape(self) -> Shape:
+        """The collected shape, moved onto y = 0 with its box centred on x = z = 0."""
+        offsets = np.cumsum([0] + [len(points) for points, *_ in self._parts])
+        points = np.concatenate([part[0] for part in self._parts])
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2
+        points -= np.array([middle[0], points[:, 1].min(), middle[2]])
+        return Shape(
+            points,
+            np.concatenate([part[1] for part in self._parts]),
+            np.concatenate([np.full(len(part[0]), part[3]) for part in self._parts]),
+            np.concatenate([part[2] + offset for part, offset in zip(self._parts, offsets, strict=False)]),
+            self._slots,
+        )
+
+
+def _turn(angle_deg: float, axis: int) -> np.ndarray:
+    c, s = np.cos(np.radians(angle_deg)), np.sin(np.radians(angle_deg))
+    a, b = {0: (1, 2), 1: (2, 0), 2: (0, 1)}[axis]
+    matrix = np.eye(3)
+    matrix[a, a], matrix[a, b], matrix[b, a], matrix[b, b] = c, -s, s, c
+    return matrix
+
+
+def _fan(polygons: list[tuple[int, ...]]) -> np.ndarray:
+    return np.array([(p[0], p[i], p[i + 1]) for p in polygons for i in range(1, len(p) - 1)])
+
+
+def ellipse(width: float, height: float, *, sides: int = 28, centre: tuple[float, float] = (0, 0)):
+    angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+    return [(centre[0] + width / 2 * np.cos(a), centre[1] + height / 2 * np.sin(a)) for a in angle]
+
+
+def rectangle(width: float, low: float, high: float) -> list[tuple[float, float]]:
+    return [(-width / 2, low), (width / 2, low), (width / 2, high), (-width / 2, high)]
+
+
+def _mirror_image() -> bytes:
+    """What a mirror pane shows: a bright, bluish room without detail and two slanting glints."""
+    from PIL import Image
+
+    y, x = np.mgrid[0:64, 0:64] / 63
+    light = 205 - 45 * y
+    for centre, width in ((0.75, 0.10), (1.0, 0.04)):
+        light = light + 55 * np.clip(1 - np.abs(x + y - centre) / width, 0, 1) ** 0.5
+    image = np.stack([light * 0.90, light * 0.98, light * 1.03], axis=-1).clip(0, 255).astype(np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "PNG")
+    return out.getvalue()
+
+
+def wall_mirror() -> Shape:
+    b = Builder()
+    b.slot("paint", (112, 68, 36))
+    b.slot("glass", image=_mirror_image())
+    for x in (-0.37, 0.31):
+        b.box("paint", (x, 0, 0), (x + 0.06, 1.0, 0.04))
+    for y in (0, 0.94):
+        b.box("paint", (-0.37, y, 0), (0.37, y + 0.06, 0.04))
+    b.box("paint", (-0.33, 0.03, 0), (0.33, 0.97, 0.01))
+    b.pane("glass", rectangle(0.62, 0.06, 0.94), 0.02)
+    return b.shape()
+
+
+def round_mirror() -> Shape:
+    b = Builder()
+    b.slot("paint", (150, 120, 60))
+    b.slot("glass", image=_mirror_image())
+    angle = np.linspace(0, 2 * np.pi, 33)
+    b.tube("paint", [(0.36 * np.cos(a), 0.36 * np.sin(a), 0.03) for a in angle], 0.03, sides=6)
+    b.prism("paint", ellipse(0.7, 0.7), 0.0, 0.015, axis=2)
+    b.pane("glass", ellipse(0.68, 0.68), 0.03)
+    return b.shape()
+
+
+def standing_mirror() -> Shape:
+    b = Builder()
+    b.slot("paint", (112, 68, 36))
+    b.slot("glass", image=_mirror_image())
+    for x in (-0.30, 0.30):
+        b.tube("paint", [(x, 0.04, 0), (x, 1.25, 0)], 0.018)
+        b.tube("paint", [(x, 0.02, -0.25), (x, 0.06, 0), (x, 0.02, 0.25)], 0.02)
+    b.tube("paint", [(-0.3, 0.12, 0), (0.3, 0.12, 0)], 0.015)
+    outline = ellipse(0.54, 1.5, centre=(0, 0.95))
+    b.tube("paint", [(x, y, 0.0) for x, y in [*outline, outline[0]]], 0.025, sides=6)
+    b.prism("paint", ellipse(0.52, 1.46, centre=(0, 0.95)), -0.012, 0.0, axis=2)
+    b.pane("glass", ellipse(0.52, 1.46, centre=(0, 0.95)), 0.008)
+    return b.shape()
+
+
+def canister_vacuum() -> Shape:
+    """Sledge with wheels and a dust bin, a hose over its top, a bent tube and a floor head in front."""
+    b = Builder()
+    b.slot("paint", (192, 28, 34))
+    b.slot("dark", (40, 40, 44))
+    b.slot("metal", (178, 180, 184))
+    b.prism("paint", ellipse(0.27, 0.40, centre=(0, -0.15)), 0.05, 0.17)
+    b.lathe("paint", [(0.13, 0.17), (0.11, 0.21), (0.06, 0.24), (0.0, 0.245)], centre=(0, 0, -0.15))
+    b.prism("dark", ellipse(0.275, 0.405, centre=(0, -0.15)), 0.09, 0.105)
+    for x in (-0.15, 0.13):
+        wheel = ellipse(0.18, 0.18, sides=16, centre=(0.09, -0.26))
+        b.prism("dark", wheel, x, x + 0.025, axis=0)
+    b.tube("dark", [(0.05, 0.2, -0.33), (0.05, 0.27, -0.25), (0.05, 0.275, -0.05), (0.05, 0.23, 0.02)], 0.012)
+    hose = [(0, 0.2, 0.0), (0, 0.3, 0.06), (0.02, 0.5, 0.1), (0.06, 0.72, 0.08), (0.1, 0.88, 0.12), (0.12, 0.93, 0.2)]
+    b.tube("dark", hose, 0.02)
+    b.tube("metal", [(0.12, 0.93, 0.2), (0.12, 0.88, 0.27), (0.12, 0.06, 0.62)], 0.017)
+    b.prism("dark", [(-0.03, 0.58), (0.27, 0.58), (0.27, 0.66), (0.2, 0.69), (0.04, 0.69), (-0.03, 0.66)], 0.0, 0.055)
+    return b.shape()
+
+
+def upright_vacuum() -> Shape:
+    """Floor head, slanting body with a dust bag, a long handle with a loop."""
+    b = Builder()
+    b.slot("paint", (34, 84, 186))
+    b.slot("dark", (44, 44, 48))
+    b.slot("metal", (178, 180, 184))
+    b.box("paint", (-0.16, 0.015, 0.0), (0.16, 0.11, 0.26))
+    b.box("dark", (-0.165, 0.0, 0.22), (0.165, 0.045, 0.28))
+    for x in (-0.185, 0.16):
+        b.prism("dark", ellipse(0.13, 0.13, sides=16, centre=(0.065, 0.02)), x, x + 0.025, axis=0)
+    body = [(0.1, -0.02), (0.1, 0.12), (0.62, -0.02), (0.70, -0.08), (0.66, -0.16), (0.3, -0.1)]
+    b.prism("paint", body, -0.10, 0.10, axis=0)
+    b.prism("dark", [(0.16, 0.11), (0.2, 0.14), (0.55, 0.045), (0.56, 0.0)], -0.075, 0.075, axis=0)
+    b.tube("metal", [(0, 0.62, -0.1), (0, 1.0, -0.21)], 0.016)
+    loop = [(0, 0.98, -0.2), (0, 1.1, -0.2), (0, 1.16, -0.26), (0, 1.12, -0.32), (0, 1.0, -0.25)]
+    b.tube("dark", loop, 0.018)
+    return b.shape()
+
+
+def _ironing_legs(b: Builder, height: float) -> None:
+    for x0, x1, z in ((-0.42, 0.38, 0.1), (0.42, -0.38, 0.07)):
+        for side in (-1, 1):
+            b.tube("metal", [(x0, 0.02, side * z * 1.6), (x1, height, side * z)], 0.012)
+        b.tube("metal", [(x0, 0.02, -z * 2), (x0, 0.02, z * 2)], 0.014)
+
+
+def _iron(b: Builder, x: float, y: float) -> None:
+    sole = [(x - 0.12, -0.055), (x - 0.12, 0.055), (x + 0.02, 0.055), (x + 0.1, 0.025), (x + 0.14, 0.0)]
+    sole += [(x + 0.1, -0.025), (x + 0.02, -0.055)]
+    b.prism("metal", sole, y, y + 0.012)
+    b.prism("iron", [(x + (px - x) * 0.92, pz * 0.9) for px, pz in sole], y + 0.012, y + 0.06)
+    b.tube(
+        "iron",
+        [(x - 0.1, y + 0.06, 0), (x - 0.1, y + 0.12, 0), (x + 0.03, y + 0.13, 0), (x + 0.07, y + 0.06, 0)],
+        0.016,
+    )
+
+
+def ironing_board() -> Shape:
+    """Board with a rounded nose on crossed legs, an iron on it."""
+    b = Builder()
+    b.slot("paint", (34, 84, 186))
+    b.slot("metal", (176, 178, 182))
+    b.slot("iron", (235, 235, 238))
+    nose = [(0.42, -0.17), (0.56, -0.13), (0.65, -0.07), (0.68, 0.0), (0.65, 0.07), (0.56, 0.13), (0.42, 0.17)]
+    b.prism("paint", [(-0.55, 0.17), (-0.58, 0.15), (-0.58, -0.15), (-0.55, -0.17), *nose], 0.86, 0.90)
+    b.tube("metal", [(-0.58, 0.87, -0.14), (-0.76, 0.87, -0.12), (-0.76, 0.87, 0.12), (-0.58, 0.87, 0.14)], 0.01)
+    _ironing_legs(b, 0.86)
+    _iron(b, -0.3, 0.90)
+    return b.shape()
+
+
+def shoe_shelf() -> Shape:
+    """Three boards between two sides; the shoes are put on it by the curation table."""
+    b = Builder()
+    b.slot("paint", (150, 98, 56))
+    for x in (-0.40, 0.38):
+        b.box("paint", (x, 0, -0.17), (x + 0.02, 0.66, 0.17))
+    for y in (0.06, 0.30, 0.54):
+        b.box("paint", (-0.39, y, -0.17), (0.39, y + 0.02, 0.17))
+    b.box("paint", (-0.39, 0.62, -0.17), (0.39, 0.66, -0.15))
+    return b.shape()
+
+
+def frying_pan() -> Shape:
+    b = Builder()
+    b.slot("paint", (52, 52, 56))
+    b.slot("inside", (34, 34, 36))
+    b.slot("grip", (30, 30, 32))
+    b.lathe("paint", [(0.0, 0.0), (0.105, 0.0), (0.14, 0.05), (0.134, 0.05), (0.10, 0.006), (0.0, 0.006)], sides=28)
+    b.lathe("inside", [(0.098, 0.0065), (0.0, 0.007)], sides=28)
+    b.tube("grip", [(0.13, 0.043, 0), (0.2, 0.062, 0), (0.33, 0.07, 0)], 0.013)
+    return b.shape()
+
+
+def game_console() -> Shape:
+    """Low two-tone box with a slot and a round light, and a gamepad on top."""
+    b = Builder()
+    b.slot("paint", (46, 46, 48))
+    b.slot("grill", (18, 18, 20))
+    b.slot("light", (245, 250, 245), unlit=True)
+    b.slot("green", (60, 190, 60), unlit=True)
+    b.box("paint", (-0.165, 0.004, -0.13), (0.0, 0.08, 0.135))
+    b.box("grill", (0.0, 0.004, -0.13), (0.165, 0.08, 0.135))
+    b.box("grill", (-0.14, 0.052, 0.13), (-0.03, 0.058, 0.137))
+    b.prism("light", ellipse(0.03, 0.03, sides=14, centre=(0.14, 0.055)), 0.13, 0.138, axis=2)
+    pad = [(-0.075, 0.055), (-0.085, 0.0), (-0.06, -0.045), (0.06, -0.045), (0.085, 0.0), (0.075, 0.055)]
+    pad += [(0.045, 0.06), (0.03, 0.025), (-0.03, 0.025), (-0.045, 0.06)]
+    b.prism("paint", pad, 0.082, 0.112)
+    b.prism("green", ellipse(0.02, 0.02, sides=12, centre=(0.0, -0.028)), 0.112, 0.117)
+    for x, z in ((-0.045, -0.01), (0.022, 0.008)):
+        b.lathe("grill", [(0.009, 0.11), (0.009, 0.124), (0.0, 0.125)], sides=10, centre=(x, 0, z))
+    return b.shape()
+
+
+def tower_console() -> Shape:
+    """Upright box with a glowing vent on top and a disc slot."""
+    b = Builder()
+    b.slot("paint", (44, 44, 46))
+    b.slot("green", (60, 190, 60), unlit=True)
+    b.slot("grill", (16, 16, 18))
+    b.slot("light", (245, 250, 245), unlit=True)
+    b.box("paint", (-0.075, 0.0, -0.075), (0.075, 0.30, 0.075))
+    b.prism("green", ellipse(0.125, 0.125, sides=20), 0.30, 0.301)
+    b.prism("grill", ellipse(0.108, 0.108, sides=20), 0.3, 0.302)
+    b.box("grill", (-0.05, 0.06, 0.07), (-0.044, 0.2, 0.076))
+    b.prism("light", ellipse(0.022, 0.022, sides=12, centre=(-0.047, 0.265)), 0.07, 0.077, axis=2)
+    return b.shape()
+
+
+def cube_ottoman() -> Shape:
+    b = Builder()
+    b.slot("paint", (120, 52, 152))
+    b.slot("wood", (70, 44, 26))
+    for x in (-0.24, 0.19):
+        for z in (-0.24, 0.19):
+            b.box("wood", (x, 0, z), (x + 0.05, 0.09, z + 0.05))
+    b.box("paint", (-0.27, 0.08, -0.27), (0.27, 0.33, 0.27))
+    rim = [(0.25, 0.34), (0.285, 0.36), (0.285, 0.42), (0.25, 0.45)]
+    rings = [[(-r, -r), (r, -r), (r, r), (-r, r)] for r, _ in rim]
+    b._rings("paint", np.array([[(x, y, z) for x, z in ring] for ring, (_, y) in zip(rings, rim, strict=True)]))
+    return b.shape()
+
+
+def wall_clock() -> Shape:
+    b = Builder()
+    b.slot("paint", (30, 30, 32))
+    b.slot("face", (248, 248, 244))
+    b.slot("hands", (20, 20, 22))
+    angle = np.linspace(0, 2 * np.pi, 29)
+    b.tube("paint", [(0.15 * np.cos(a), 0.15 * np.sin(a), 0.02) for a in angle], 0.018, sides=6)
+    b.prism("face", ellipse(0.3, 0.3), 0.0, 0.02, axis=2)
+    for hour in range(12):
+        x, y = 0.118 * np.sin(hour * np.pi / 6), 0.118 * np.cos(hour * np.pi / 6)
+        b.box("hands", (x - 0.004, y - 0.012, 0.02), (x + 0.004, y + 0.012, 0.024), turn_z_deg=-30 * hour)
+    b.box("hands", (-0.007, -0.01, 0.022), (0.007, 0.075, 0.027), turn_z_deg=0)
+    b.box("hands", (-0.01, -0.006, 0.022), (0.095, 0.006, 0.027), turn_z_deg=20)
+    return b.shape()
+
+
+def shower_cabin() -> Shape:
+    """Tray, two tiled walls, chrome posts, a head on a rail; open to the front, so that it is seen what it is."""
+    b = Builder()
+    b.slot("paint", (236, 238, 240))
+    b.slot("metal", (150, 154, 160))
+    b.slot("tiles", (168, 200, 214))
+    b.slot("dark", (90, 94, 100))
+    b.box("paint", (-0.45, 0, -0.45), (0.45, 0.12, 0.45))
+    b.box("dark", (-0.40, 0.118, -0.40), (0.40, 0.122, 0.40))
+    b.box("tiles", (-0.45, 0.12, -0.45), (0.45, 2.0, -0.43))
+    b.box("tiles", (-0.45, 0.12, -0.45), (-0.43, 2.0, 0.45))
+    for x, z in ((-0.44, 0.44), (0.44, -0.44), (0.44, 0.44)):
+        b.box("metal", (x - 0.015, 0.1, z - 0.015), (x + 0.015, 2.02, z + 0.015))
+    b.box("metal", (-0.455, 1.98, 0.425), (0.455, 2.02, 0.455))
+    b.box("metal", (0.425, 1.98, -0.455), (0.455, 2.02, 0.455))
+    b.tube("metal", [(0, 0.95, -0.4), (0, 1.9, -0.4), (0, 1.96, -0.34), (0, 1.95, -0.14)], 0.013)
+    b.lathe("metal", [(0.02, 1.95), (0.1, 1.91), (0.1, 1.9), (0.0, 1.9)], sides=18, centre=(0, 0, -0.12))
+    b.box("metal", (-0.1, 1.02, -0.43), (0.1, 1.07, -0.36))
+    return b.shape()
+
+
+def wall_whiteboard() -> Shape:
+    b = Builder()
+    b.slot("paint", (150, 153, 158))
+    b.slot("board", (250, 250, 250))
+    for k, rgb in enumerate([(34, 84, 186), (192, 28, 34), (42, 138, 60), (30, 30, 32)]):
+        b.slot(f"ink{k}", rgb)
+    b.box("board", (-0.75, 0.04, 0.0), (0.75, 1.0, 0.02))
+    for low, high in (((-0.78, 0, 0), (-0.75, 1.03, 0.03)), ((0.75, 0, 0), (0.78, 1.03, 0.03))):
+        b.box("paint", low, high)
+    b.box("paint", (-0.78, 1.0, 0), (0.78, 1.03, 0.03))
+    b.box("paint", (-0.78, 0.0, 0), (0.78, 0.04, 0.09))
+    for k in range(4):
+        b.box(f"ink{k}", (-0.3 + 0.16 * k, 0.04, 0.04), (-0.18 + 0.16 * k, 0.058, 0.06))
+    for row, (ink, start, stop) in enumerate([(0, -0.6, 0.0), (0, -0.6, -0.15), (1, -0.6, 0.1), (3, -0.6, -0.3)]):
+        y = 0.86 - 0.13 * row
+        b.box(f"ink{ink}", (start, y, 0.02), (stop, y + 0.018, 0.022))
+    for k, height in enumerate((0.12, 0.26, 0.18, 0.34)):
+        b.box(f"ink{k}", (0.24 + 0.1 * k, 0.3, 0.02), (0.31 + 0.1 * k, 0.3 + height, 0.023))
+    return b.shape()
+
+
+SHAPES: dict[str, Callable[[], Shape]] = {
+    function.__name__.replace("_", " "): function
+    for function in (
+        wall_mirror,
+        round_mirror,
+        standing_mirror,
+        canister_vacuum,
+        upright_vacuum,
+        ironing_board,
+        shoe_shelf,
+        frying_pan,
+        game_console,
+        tower_console,
+        cube_ottoman,
+        wall_clock,
+        shower_cabin,
+        wall_whiteboard,
+    )
+}
