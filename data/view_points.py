@@ -4,7 +4,7 @@ Candidate poses in the object's room look at it; all candidates of all objects o
 the object's pixels counted. EmbodiedQA's code takes the heading with most pixels at a random near place; here the place
 is chosen by what is seen from it too, so furniture in between does not spoil a question.
 
-Axes: V candidate views, C free cells, I instances.
+Axes: V candidate views, W views beside them, C free cells, I instances.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from envs.metrics import inside_polygon
 
 VIEW_PX = 56
 STRIDE = 3  # every third free cell along each axis is a candidate
+NUM_AROUND = 3
 
 
 def view_points(
@@ -37,15 +38,17 @@ def view_points(
     within_m: float = 3.0,
     num_candidates: int = 24,
     keep: int = 8,
+    tolerance_m: float = 0.2,
     least_share: float = 0.015,
-    enough_share: float = 0.25,
+    enough_share: float = 0.15,
 ) -> list[tuple[Pose, ...] | None]:
     """For each target the poses from which it is seen well, best first; None where it is hardly seen.
 
     A target is the object ids that a question needs, to be seen in one view; it is the first one that the poses look at.
-    `renderer` has the house loaded as `scene_index` and gives instance ids. A pose is kept if the first object fills at
-    least half as much of the view as from the best one; more than `enough_share` counts as that much, since nearer is no
-    better. Any of the objects filling less than `least_share` is not visible. A function of the house and the target alone.
+    `renderer` has the house loaded as `scene_index` and gives instance ids. All of the objects must fill at least
+    `least_share` of a view, and half of that from wherever a walk may end, `tolerance_m` beside it. A pose is kept if in its
+    worst view the first object fills at least half as much as in the best pose's; more than `enough_share` counts as that
+    much, since nearer is no better. A function of the house and the target alone.
     ValueError names an id that the house does not have.
     """
     for target in targets:
@@ -60,17 +63,35 @@ def view_points(
         thing.id: _candidates(house, thing, cells[in_room[thing.room]], within_m, num_candidates) for thing in things
     }
     shares = _shares(renderer, scene_index, len(house.objects), candidates)
-    found = []
-    for target in targets:
-        poses, of_first = candidates[target[0]], shares[target[0]][:, target[0]]
+    views = {}  # each target's best candidates
+    for target in map(tuple, targets):
         seen = (shares[target[0]][:, target] >= least_share).all(axis=1)
-        score = np.where(seen, np.minimum(of_first, enough_share), 0.0)
-        if not seen.any():
-            found.append(None)
-            continue
-        order = np.argsort(-score, kind="stable")[:keep]
-        found.append(tuple(tuple(poses[k].tolist()) for k in order if score[k] >= score.max() / 2))
-    return found
+        order = np.argsort(-np.minimum(shares[target[0]][:, target[0]], enough_share), kind="stable")
+        views[target] = order[seen[order]][:keep]
+    chosen = {i: np.unique(np.concatenate([views[t] for t in views if t[0] == i])) for i in candidates}
+    around = {i: _around(candidates[i][rows], tolerance_m) for i, rows in chosen.items()}
+    for i, nearby in _shares(renderer, scene_index, len(house.objects), around).items():
+        nearby[~floor.is_free(around[i])] = np.inf
+        worst = nearby.reshape(len(chosen[i]), NUM_AROUND, len(house.objects) + 1).min(axis=1)
+        shares[i][chosen[i]] = np.minimum(shares[i][chosen[i]], worst)
+    return [_best(candidates[t[0]], shares[t[0]], t, views[tuple(t)], least_share, enough_share) for t in targets]
+
+
+def _around(poses: Float64[np.ndarray, "V 3"], radius_m: float) -> Float64[np.ndarray, "W 3"]:
+    """Poses on a circle round each pose, looking the same way."""
+    angles = np.arange(NUM_AROUND) * 2 * pi / NUM_AROUND
+    offsets = radius_m * np.stack([np.cos(angles), np.sin(angles), np.zeros(NUM_AROUND)], axis=1)
+    return (poses[:, None] + offsets).reshape(-1, 3)
+
+
+def _best(poses, worst_shares, target, rows, least_share, enough_share) -> tuple[Pose, ...] | None:
+    """The poses among `rows` from which the whole target stays in view, best first."""
+    rows = rows[(worst_shares[rows][:, target] >= least_share / 2).all(axis=1)]
+    if not len(rows):
+        return None
+    score = np.minimum(worst_shares[rows, target[0]], enough_share)
+    order = np.argsort(-score, kind="stable")
+    return tuple(tuple(poses[rows[k]].tolist()) for k in order if score[k] >= score.max() / 2)
 
 
 class ViewPointFinder:
@@ -115,5 +136,5 @@ def _shares(
         in_view = np.arange(len(seen))[:, None, None] * (num_objects + 1) + seen
         counts = np.bincount(in_view.ravel(), minlength=len(seen) * (num_objects + 1))
         shares[part] = counts.reshape(len(seen), num_objects + 1) / seen[0].size
-    ends = np.cumsum([len(of_one) for of_one in candidates.values()])[:-1]
-    return dict(zip(candidates, np.split(shares, ends), strict=True))
+    starts = np.cumsum([0, *map(len, candidates.values())])
+    return {target: shares[starts[k] : starts[k + 1]] for k, target in enumerate(candidates)}
