@@ -6,18 +6,18 @@ latest after `max_repeats` steps. Deviation from the released code: planner and 
 the same row of the shared embedding, and the start has a row of its own (there, the controller's "forward" was the
 planner's "start").
 
-Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, S planner decisions in a batch,
-M controller decisions, K frames that either needs.
+Axes: B walks, T steps (frame t is seen before action t), P planner decisions of the walk that has most, N agents,
+F features, L words; in a batch, S planner decisions, M controller decisions and K frames that either needs.
 """
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from envs.actions import NUM_ACTIONS, Action
 from models.question import QuestionEncoder
@@ -64,22 +64,20 @@ def hierarchical_targets(actions: Int64[Tensor, "B T"], max_repeats: int = 5) ->
 
 @dataclass(frozen=True, slots=True)
 class TeacherForcing:
-    """The decisions of a batch of walks end to end, planner decisions in the order of a `PackedSequence`.
+    """The decisions of a batch of walks: the planner's in a row for each walk, padded behind, the controller's end to end.
 
     Made on the CPU by `Pacman.prepare`, so that moving a batch to a GPU needs no answer from it.
     """
 
-    frames: Tensor  # (K,) rows of features flattened to (B T, F)
-    planner_frame: Tensor  # (S,) index into `frames`
-    planner_walk: Tensor  # (S,) row of the batch
-    planner_input: Tensor  # (S,) action that ran until now, or START
-    planner_scored: Tensor  # (S',) decisions that count for the loss
-    planner_target: Tensor  # (S',)
+    frames: Tensor  # (K,) rows of features flattened to (B T, F): those that a decision needs
+    planner_frame: Tensor  # (B, P) index into `frames`
+    planner_input: Tensor  # (B, P) action that ran until now, or START
+    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B P
+    planner_target: Tensor  # (S,)
     controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
-    controller_planner: Tensor  # (M,) index into S: the planner decision that runs
-    controller_input: Tensor  # (M,)
+    controller_planner: Tensor  # (M,) the planner decision that runs, index into B P
+    controller_input: Tensor  # (M,) the action that runs
     controller_target: Tensor  # (M,) 1 repeats
-    batch_sizes: list[int]  # walks that have a first, second, ... planner decision
 
     def to(self, *args, **kwargs) -> "TeacherForcing":
         return self._map(lambda tensor: tensor.to(*args, **kwargs))
@@ -87,46 +85,38 @@ class TeacherForcing:
     def pin_memory(self) -> "TeacherForcing":
         return self._map(Tensor.pin_memory)
 
-    def _map(self, function) -> "TeacherForcing":
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: function(v) for name, v in values.items() if isinstance(v, Tensor)})
+    def _map(self, function: Callable[[Tensor], Tensor]) -> "TeacherForcing":
+        return TeacherForcing(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
 
 
-def pack_decisions(
+def list_decisions(
     actions: Int64[Tensor, "B T"], loss_from: Int64[Tensor, " B"] | None, max_repeats: int
 ) -> TeacherForcing:
     """All decisions of walks padded with -1. Those before action `loss_from` are history: given, but not scored."""
     targets = hierarchical_targets(actions, max_repeats)
-    num_steps = actions.shape[1]
-    lengths = targets.queries.sum(1)
-    order = lengths.argsort(descending=True, stable=True)
-    rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
-    batch_sizes = (lengths[:, None] > torch.arange(int(lengths.max()))).sum(0)
-    offsets = batch_sizes.cumsum(0) - batch_sizes
+    num_walks, num_steps = actions.shape
+    counts = actions >= 0 if loss_from is None else torch.arange(num_steps) >= loss_from[:, None]
 
     walk, step = targets.queries.nonzero(as_tuple=True)
-    packed = offsets[targets.planner_step[walk, step] + 1] + rank[walk]
-    arrange = torch.empty_like(packed).scatter_(0, packed, torch.arange(len(packed)))
-    walk, step = walk[arrange], step[arrange]
-
-    counts = actions >= 0 if loss_from is None else torch.arange(num_steps) >= loss_from[:, None]
-    scored = counts[walk, step].nonzero().squeeze(1)
+    width = int(targets.queries.sum(1).max())
+    place = walk * width + targets.planner_step[walk, step] + 1
+    scored = counts[walk, step]
     control_walk, control_step = (targets.controls & ~targets.forced & counts).nonzero(as_tuple=True)
     frames, index = torch.unique(
         torch.cat([walk * num_steps + step, control_walk * num_steps + control_step]), return_inverse=True
     )
+    planner_frame = torch.zeros(num_walks * width, dtype=torch.int64).scatter_(0, place, index[: len(walk)])
+    planner_input = torch.full((num_walks * width,), START).scatter_(0, place, targets.running[walk, step])
     return TeacherForcing(
         frames=frames,
-        planner_frame=index[: len(walk)],
-        planner_walk=walk,
-        planner_input=targets.running[walk, step],
-        planner_scored=scored,
+        planner_frame=planner_frame.view(num_walks, width),
+        planner_input=planner_input.view(num_walks, width),
+        planner_scored=place[scored],
         planner_target=actions[walk, step][scored],
         controller_frame=index[len(walk) :],
-        controller_planner=offsets[targets.planner_step[control_walk, control_step]] + rank[control_walk],
+        controller_planner=control_walk * width + targets.planner_step[control_walk, control_step],
         controller_input=targets.running[control_walk, control_step],
         controller_target=targets.repeats[control_walk, control_step].long(),
-        batch_sizes=batch_sizes.tolist(),
     )
 
 
@@ -190,7 +180,7 @@ class Pacman(nn.Module):
         """The batch with its `decisions`, made from `actions` and `loss_from`; call it before the batch goes to a GPU."""
         loss_from = batch.get("loss_from")
         loss_from = None if loss_from is None else loss_from.cpu()
-        return {**batch, "decisions": pack_decisions(batch["actions"].cpu(), loss_from, self.max_repeats)}
+        return {**batch, "decisions": list_decisions(batch["actions"].cpu(), loss_from, self.max_repeats)}
 
     def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
         """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them."""
@@ -201,12 +191,14 @@ class Pacman(nn.Module):
         planner_input = torch.cat(
             [
                 image[decisions.planner_frame],
-                question[decisions.planner_walk],
+                question.unsqueeze(1).expand(-1, decisions.planner_frame.shape[1], -1),
                 self.action_embedding(decisions.planner_input),
             ],
-            dim=1,
+            dim=2,
         )
-        hidden = self.planner(PackedSequence(planner_input, torch.tensor(decisions.batch_sizes)))[0].data
+        # Padded, not packed: PyTorch's packed LSTM on a CPU sums its weights' gradient step by step, which costs more
+        # than the padding does.
+        hidden = self.planner(planner_input)[0].flatten(0, 1)
         controller_input = torch.cat(
             [
                 image[decisions.controller_frame],

@@ -181,7 +181,7 @@ def test_forced_single_steps_equal_teacher_forcing(planner):
     num_steps = batch["actions"].shape[1]
     frame_rows = batch["decisions"].frames
     for kind, logits, index in (
-        ("planner", planner_logits, batch["decisions"].planner_frame[batch["decisions"].planner_scored]),
+        ("planner", planner_logits, batch["decisions"].planner_frame.flatten()[batch["decisions"].planner_scored]),
         ("controller", controller_logits, batch["decisions"].controller_frame),
     ):
         rows = frame_rows[index]
@@ -256,7 +256,7 @@ def test_start_and_actions_have_embeddings_of_their_own():
     batch = walk_batch(np.random.default_rng(0), [[FORWARD, FORWARD, STOP]])
     decisions = navigator.prepare(batch)["decisions"]
     assert START not in range(4)
-    assert decisions.planner_input.tolist() == [START, FORWARD]
+    assert decisions.planner_input.tolist() == [[START, FORWARD]]
     assert decisions.controller_input.tolist() == [FORWARD, FORWARD]
 
 
