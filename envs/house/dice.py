@@ -5,6 +5,7 @@ depend on how a NumPy version implements `choice` or `shuffle`.
 """
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ class Dice:
 
     def weighted(self, weights: Mapping[T, float]) -> T:
         """A key of `weights`, in proportion to its weight. The mapping's order counts, so it must not be a set."""
-        mark = float(self._generator.random()) * sum(weights.values())
+        mark = float(self._generator.random()) * fsum(weights.values())
         for key, weight in weights.items():
             mark -= weight
             if mark < 0:

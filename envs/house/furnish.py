@@ -62,6 +62,7 @@ def _somewhere(dice: Dice, workers: list["_Furnisher"], rule: dict) -> None:
 class _Look:
     model: Model
     scale: float
+    bend: tuple[float, float, float]  # of the sides, on top of the scale
     color: str | None
     recolored: bool
 
@@ -97,7 +98,7 @@ class _Furnisher:
             anchors = self._anchors(rule) if "of" in rule else [None]
         for kind, look in self._looks(rule, shared):
             model = look.model
-            size = tuple(round(side * look.scale, 3) for side in model.size_m)
+            size = tuple(round(side * look.scale * bend, 3) for side, bend in zip(model.size_m, look.bend, strict=True))
             y0 = rule.get("height", model.elevation_m) if rule["at"] in ("hang", "above", "over") else model.elevation_m
             for anchor in anchors:
                 for box in candidates(self.dice, self.space, rule, size, y0, anchor):
@@ -142,11 +143,13 @@ class _Furnisher:
 
     def _look(self, model: Model, rule: dict) -> _Look:
         scale = round(self.dice.uniform(*rule.get("scale", (0.95, 1.05))), 2)
+        wide = round(self.dice.uniform(*rule["aspect"]) ** 0.5, 3) if "aspect" in rule else 1.0
+        bend = (wide, 1 / wide, 1.0) if rule["at"] in ("hang", "above") else (wide, 1.0, 1 / wide)
         rules = furnishing_rules()["colors"]
         if not model.recolorable or model.color is not None and self.dice.chance(rules["as_shipped"]):
-            return _Look(model, scale, model.color, False)
+            return _Look(model, scale, bend, model.color, False)
         name = next((name for name, members in rules["sets"].items() if model.category in members), "default")
-        return _Look(model, scale, self.dice.weighted(rules[name]), True)
+        return _Look(model, scale, bend, self.dice.weighted(rules[name]), True)
 
     def _run(self, rule: dict) -> None:
         """Modules side by side along the longest free walls."""
@@ -174,7 +177,7 @@ class _Furnisher:
 
     def _module(self, kind: str, stretch: Stretch, s: float, rule: dict, shared: dict) -> tuple[Box, _Look]:
         if kind not in shared:
-            shared[kind] = self._look(self.dice.pick(matching(self.catalog, kind)), {"scale": (1, 1)})
+            shared[kind] = self._look(self.dice.pick(matching(self.catalog, kind)), {"at": "run", "scale": (1, 1)})
         look = shared[kind]
         size = look.model.size_m
         x, z = stretch.point(s + size[0] / 2, 0.02 + size[2] / 2)

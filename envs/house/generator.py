@@ -17,21 +17,22 @@ from envs.house.house import House
 from envs.house.plan import HEIGHT_M, draw_plan
 from envs.house.validate import validate
 
-VERSION = "rooms-1"
 _HOUSES_PER_WORKER = 24  # for fewer a process is not worth starting
 SPLITS = ("train", "val", "test")
 
 
-def _rules_digest() -> str:
-    """Changes with the furniture pack and with the rules, since houses do."""
+def _digest() -> str:
+    """Changes with everything that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
+    names = ("dice", "plan", "openings", "geometry", "space", "placing", "furnish", "generator")
+    paths = [here / f"{name}.py" for name in names] + [here / "rooms.yaml", here / "furnishing.yaml"]
     digest = hashlib.sha256()
-    for path in (here / "rooms.yaml", here / "furnishing.yaml", ASSETS / "catalog.json"):
-        digest.update(path.read_bytes())
+    for path in [*paths, ASSETS / "catalog.json"]:
+        digest.update(path.read_text(encoding="utf-8").encode())
     return digest.hexdigest()[:8]
 
 
-GENERATOR = f"{VERSION}-{_rules_digest()}"
+GENERATOR = f"rooms-{_digest()}"
 
 
 def house_id(split: str, index: int) -> str:

@@ -5,7 +5,7 @@ the room on the left hand, and gives each wall's visible face. Plan coordinates 
 """
 
 from dataclasses import dataclass
-from math import atan2, hypot
+from math import atan2, fsum, hypot
 
 from envs.house.house import House, Opening, Wall
 
@@ -71,7 +71,7 @@ def inner_outline(sides: list[Side]) -> list[Point]:
 def signed_area(polygon: list[Point]) -> float:
     """Square metres; positive where the corners run counter-clockwise seen from above."""
     following = polygon[1:] + polygon[:1]
-    return sum(b[0] * a[1] - a[0] * b[1] for a, b in zip(polygon, following, strict=True)) / 2
+    return fsum(b[0] * a[1] - a[0] * b[1] for a, b in zip(polygon, following, strict=True)) / 2
 
 
 def contains(polygon: list[Point], point: Point) -> bool:

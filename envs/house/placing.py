@@ -6,7 +6,7 @@ A candidate is a `Box` that has still to be tested with `Space.fits`.
 from collections.abc import Iterator
 
 from envs.house.dice import Dice
-from envs.house.space import FACINGS, Box, Space, Stretch
+from envs.house.space import FACINGS, Box, Space, Stretch, windows_along
 
 _WALL_GAP_M = 0.02  # leaves room for the skirting
 _HUNG_GAP_M = 0.004
@@ -199,8 +199,17 @@ def _door(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int |
         yield Box((x0 + x1) / 2, (z0 + z1) / 2, y0, size, 0 if x1 - x0 > z1 - z0 else 1)
 
 
+def _window(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int | None) -> Iterator[Box]:
+    """Curtains: a little wider than a window, from above it down to the floor."""
+    for stretch, start, end, top in dice.shuffled(windows_along(space)):
+        tall = min(top + 0.15, 2.6) - 0.04
+        x, z = stretch.point((start + end) / 2, _WALL_GAP_M + size[2] / 2)
+        wide = round(end - start + 0.45, 3)
+        yield Box(x, z, 0.04, (wide, round(tall, 3), size[2]), stretch.quarter, against_wall=True)
+
+
 _PLACES = {
     "wall": _wall, "hang": _wall, "side": _side, "corner": _corner, "floor": _floor, "centre": _centre, "front": _front,
     "opposite": _opposite, "beside": _beside, "around": _around, "atop": _atop, "above": _above, "over": _over,
-    "under": _under, "door": _door,
+    "under": _under, "door": _door, "window": _window,
 }  # fmt: skip

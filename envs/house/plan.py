@@ -83,9 +83,10 @@ def _attempt(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]] | None:
         labels = labels[:, ::-1]
     if dice.chance(0.5):
         labels = labels.T
-    area_m2 = float((labels >= 0).sum()) / 100
+    if not AREA_M2[0] <= float((labels >= 0).sum()) / 100 <= AREA_M2[1] or _touches_at_a_corner(labels):
+        return None
     polygons = [_outline(labels, label) for label in range(len(canvas.types))]
-    if None in polygons or not AREA_M2[0] <= area_m2 <= AREA_M2[1] or _touches_at_a_corner(labels):
+    if None in polygons:
         return None
     walls = _walls(labels)
     openings = add_doors(dice, canvas.types, walls)
@@ -301,7 +302,7 @@ def _walls(labels: np.ndarray) -> list[Wall]:
     """One wall for each straight run between the same two rooms (or a room and the outside)."""
     walls = []
     for upper, lower, across in ((labels[:-1], labels[1:], False), (labels[:, :-1].T, labels[:, 1:].T, True)):
-        for line in range(upper.shape[0]):
+        for line in np.flatnonzero((upper != lower).any(axis=1)).tolist():
             first, second = upper[line].tolist(), lower[line].tolist()
             start = 0
             for end in range(1, len(first) + 1):

@@ -233,7 +233,9 @@ def _door(house: House, room: int, side: Side, index: int, span: tuple[float, fl
     """What this room sees of a door: its frame, and the leaf if it stands here or closes the way out."""
     opening = house.openings[index]
     paint = crc32(house.id.encode())
-    part = Part("door", room, [_TRIM, _LEAVES[paint % len(_LEAVES)], "#b9b6ae", _GATES[paint // 7 % len(_GATES)]])
+    leaf = _LEAVES[paint % len(_LEAVES)]
+    gate = _GATES[paint // 7 % len(_GATES)]
+    part = Part("door", room, [_TRIM, leaf, "#b9b6ae", gate, _darker(leaf)])
     frame = _Frame(side)
     casing(part, frame, *span, opening.top_m, slot=0)
     wall = house.walls[opening.wall]
@@ -251,6 +253,10 @@ def _door(house: House, room: int, side: Side, index: int, span: tuple[float, fl
     return part
 
 
+def _darker(paint: str) -> str:
+    return "#" + "".join(f"{int(paint[i : i + 2], 16) * 9 // 10:02x}" for i in (1, 3, 5))
+
+
 def _leaf(part: Part, frame: _Frame, span: tuple, top: float, out: tuple, *, gate: bool) -> None:
     """A door leaf with two panels and a handle, or the slats of a garage's gate."""
     start, end = span
@@ -264,7 +270,7 @@ def _leaf(part: Part, frame: _Frame, span: tuple, top: float, out: tuple, *, gat
     inset = 0.14
     for low, high in ((0.2, 0.85), (1.1, top - 0.18)):
         for face in (out[0] - 0.006, out[1]):
-            part.box(frame, (start + inset, end - inset), (low, high), (face, face + 0.006), 1)
+            part.box(frame, (start + inset, end - inset), (low, high), (face, face + 0.006), 4)
     part.box(frame, (end - 0.12, end - 0.03), (0.98, 1.02), (out[0] - 0.04, out[1] + 0.04), 2)
 
 

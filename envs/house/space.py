@@ -5,6 +5,7 @@ door and close to every piece of furniture through passages of about 0.55 m.
 """
 
 from dataclasses import dataclass, field
+from math import fsum
 from typing import no_type_check
 
 import numba
@@ -179,7 +180,7 @@ class Space:
     def _clear_of_openings(self, box: Box, rect: Rect) -> bool:
         if box.y0 < _HEAD_M and any(_overlap(rect, strip) for strip in self.strips):
             return False
-        return not any(
+        return box.category == "curtain" or not any(
             _overlap(rect, zone) and box.y1 > bottom + 0.03 and box.y0 < top for zone, bottom, top in self.windows
         )
 
@@ -212,7 +213,7 @@ def _stretches(sides: list[Side]) -> list[Stretch]:
     for run in runs:
         inward = run[0].inward
         quarter = max(range(4), key=lambda q: FACINGS[q][0] * inward[0] + FACINGS[q][1] * inward[1])
-        length = sum(side.length_m for side in run)
+        length = fsum(side.length_m for side in run)
         stretches.append(Stretch(run[0].start, run[0].along, quarter, length))
     return stretches
 
@@ -238,6 +239,18 @@ def free_spans(space: Space, depth_m: float) -> list[tuple[Stretch, float, float
                 spans.append((stretch, start, s0))
             start = max(start, s1)
     return spans
+
+
+def windows_along(space: Space) -> list[tuple[Stretch, float, float, float]]:
+    """Each window's wall, from - to along it, and its top."""
+    found = []
+    for (x0, x1, z0, z1), _, top in space.windows:
+        for stretch in space.stretches:
+            corners = [_in_stretch(stretch, point) for point in ((x0, z0), (x1, z1))]
+            (s0, s1), (out0, _) = (sorted(values) for values in zip(*corners, strict=True))
+            if abs(out0 + 0.01) < 1e-6 and s0 >= 0 and s1 <= stretch.length_m:
+                found.append((stretch, s0, s1, top))
+    return found
 
 
 def _in_stretch(stretch: Stretch, point: Point) -> Point:

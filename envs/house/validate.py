@@ -93,18 +93,35 @@ def _check_objects(house: House, outlines: list[list[Point]]) -> None:
 
 def _check_overlaps(house: House) -> None:
     leaves = [door_leaf(house.walls[o.wall], o) for o in house.openings if o.kind == "door"]
+    footprints = [thing.footprint() for thing in house.objects]
+    reaches = [hypot(thing.size_m[0], thing.size_m[2]) / 2 for thing in house.objects]
     for place, thing in enumerate(house.objects):
         name = f"{house.id}: objects[{place}] ({thing.category})"
-        flat = thing.position[1] < 0.01 and thing.size_m[1] <= _FLAT_M
+        x, z = thing.position[0], thing.position[2]
         for other in house.objects[:place]:
-            other_flat = other.position[1] < 0.01 and other.size_m[1] <= _FLAT_M
-            if flat != other_flat or thing.id == other.on or other.id == thing.on:
+            near = reaches[place] + reaches[other.id - 1]
+            if (
+                abs(other.position[0] - x) > near
+                or abs(other.position[2] - z) > near
+                or _may_share_a_place(thing, other)
+            ):
                 continue
-            if _overlap_in_height(thing, other) and _footprints_overlap(thing.footprint(), other.footprint()):
+            if _overlap_in_height(thing, other) and _footprints_overlap(footprints[place], footprints[other.id - 1]):
                 raise ValueError(f"{name}: intersects objects[{other.id - 1}] ({other.category})")
         for hinge, tip in leaves:
-            if not flat and thing.position[1] < 2.0 and _crosses(thing.footprint(), hinge, tip):
+            if _is_flat(thing) or thing.position[1] > 2.0 or hypot(hinge[0] - x, hinge[1] - z) > reaches[place] + 1.5:
+                continue
+            if _crosses(footprints[place], hinge, tip):
                 raise ValueError(f"{name}: stands in an open door's leaf")
+
+
+def _is_flat(thing: HouseObject) -> bool:
+    return thing.position[1] < 0.01 and thing.size_m[1] <= _FLAT_M
+
+
+def _may_share_a_place(a: HouseObject, b: HouseObject) -> bool:
+    """A rug and what stands on it, or a thing and its support (whose box may reach higher than its top)."""
+    return _is_flat(a) != _is_flat(b) or a.id == b.on or b.id == a.on
 
 
 def _overlap_in_height(a: HouseObject, b: HouseObject) -> bool:
