@@ -4,12 +4,13 @@ Axes: N agents, M of them, K scenes. Poses are (x, z, heading_rad), see `envs.ep
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
 
+@runtime_checkable
 class Simulator(Protocol):
     """N agents in K loaded scenes. Agents do not see or touch each other, so many may share a scene."""
 

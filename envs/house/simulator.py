@@ -114,6 +114,8 @@ class HouseSimulator:
                 f"reset: expected as many scenes, poses and goals as agents, got {len(scenes)}, {len(poses)}, {len(goals)} "
                 f"for {len(agents)}"
             )
+        if not np.isin(scenes, np.arange(len(self.houses))).all():
+            raise ValueError(f"scenes: expected 0 to {len(self.houses) - 1}, got {scenes}")
         headings = heading_indices(poses[:, 2])
         for k in np.unique(scenes):
             stands = self.floors[k].is_free(poses[scenes == k])
@@ -172,8 +174,7 @@ class HouseSimulator:
 
     @property
     def distance_m(self) -> Float32[np.ndarray, " N"]:
-        """Geodesic metres to each agent's goal, 0 inside its goal region."""
-        self._check_ready()
+        """Geodesic metres to each agent's goal, 0 inside its goal region, NaN for an agent that is nowhere yet."""
         distances = np.empty(self.num_agents, np.float32)
         _look_up(
             distances, self._position, self._scene, self._slot, self._fields,
@@ -223,6 +224,9 @@ def _move(position, heading, collided, actions, scene, free, origin, cell_m, ste
 @no_type_check
 def _look_up(out, position, scene, slot, fields, free, starts, origin, cell_m):
     for n in range(out.size):
+        if slot[n] < 0:
+            out[n] = np.nan
+            continue
         k = scene[n]
         cell = cell_at(free[k], origin[k, 0], origin[k, 1], cell_m[k], position[n, 0], position[n, 1])
         out[n] = fields[slot[n], free_index(free[k], starts[k], cell)]
