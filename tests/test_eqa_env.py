@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from tests.small_house import small_house
 
 from envs.actions import Action
 from envs.episode import Episode
 from envs.eqa import ENV_ID, EQAVectorEnv
 from envs.house.navigation import HEADINGS_RAD
 from envs.house.rasterizer import Camera
+from tests.small_house import small_house
 
 WORDS = ["<pad>", "what", "color", "is", "the", "sofa", "refrigerator", "in", "kitchen"]
 KITCHEN = (((5.0, 2.0, float(HEADINGS_RAD[35])),), 0.25)
@@ -54,7 +54,7 @@ class OneAgent(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        observation, info = self.envs.reset(seed=seed, options=options)
+        observation, _info = self.envs.reset(seed=seed, options=options)
         return {name: value[0] for name, value in observation.items()}, {}
 
     def step(self, action):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.small_house import small_house
 
 from envs.actions import NUM_HEADINGS, Action
 from envs.house.navigation import HEADINGS_RAD, STEP_X, STEP_Z, Goal, distance_fields, distances_at, way_is_free
 from envs.house.rasterizer import Camera
 from envs.house.simulator import HouseSimulator
+from tests.small_house import small_house
 
 GOAL = Goal(((5.5, 2.0, 0.0),), 0.25)
 OTHER = Goal(((1.5, 2.0, 0.0),), 0.25)

@@ -44,9 +44,16 @@ def test_every_object_of_a_target_is_in_every_view(found, pixels):
             assert (pixels(pose)[list(target)] > 0.01).all(), (target, pose)
 
 
-def test_the_best_view_is_first(found, pixels):
-    shares = [min(pixels(pose)[SOFA], 0.25) for pose in found[SOFA,]]
-    assert shares[0] >= max(shares) - 0.02 and min(shares) > max(shares) / 2 - 0.02
+def worst_nearby(pixels, pose):
+    """The least that the sofa fills of a view within 0.2 m of a pose."""
+    angles = np.arange(12) * np.pi / 6
+    around = [(pose[0] + 0.2 * np.cos(a), pose[1] + 0.2 * np.sin(a), pose[2]) for a in angles]
+    return min(pixels(near)[SOFA] for near in [pose, *around])
+
+
+def test_a_view_is_good_from_wherever_near_it_a_walk_ends_and_the_best_is_first(found, pixels):
+    shares = [min(worst_nearby(pixels, pose), 0.15) for pose in found[SOFA,]]
+    assert min(shares) > 0.0075 and shares[0] >= 0.7 * max(shares)
 
 
 def test_what_cannot_be_seen_together_has_no_view(found):
