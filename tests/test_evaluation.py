@@ -129,7 +129,7 @@ def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) 
     evaluation.play({"oracle": ShortestPathWalker()}, (10,))
     del evaluation._answers
     for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
-        for n, i in enumerate(batch.rows):
+        for n, i in enumerate(batch.rows.tolist()):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
             assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
 
@@ -146,7 +146,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
     for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
-        for n, (i, first) in enumerate(zip(batch.rows, batch.first, strict=True)):
+        for n, (i, first) in enumerate(zip(batch.rows.tolist(), batch.first.tolist(), strict=True)):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][max(first - 4, 0) : first + 1]
             assert np.abs(features[n, -len(stored) :].numpy() - stored).max() < 0.01 * np.abs(stored).max()
 
