@@ -81,7 +81,7 @@ class Scratch(NamedTuple):
     rank: np.ndarray  # (threads, R) int32: of the instance in `order`
     state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
     row_float: np.ndarray  # (threads, W) float32: depth of the row being shaded
-    row_int: np.ndarray  # (threads, 2, W) int32: texel and light of the row being shaded
+    row_int: np.ndarray  # (threads, 3, W + 2) int32: of the row being shaded, texel, light, where runs start
 
 
 class Lens(NamedTuple):
@@ -513,7 +513,7 @@ def _shade_light(q, x, y, z, light):
     """Light of a run of pixels at depths z, 0 to 256, from the plane of light/z."""
     base, step = q[1] * y + q[2], q[0]
     for j in range(z.size):
-        level = np.int32(min(max((step * (x + _F(np.int32(j))) + base) * z[j], _ZERO), _F(255)))
+        level = np.int32(min(max((step * (x + _F(np.int32(j))) + base) * z[j], _ZERO), _F(255)) + _HALF)
         light[j] = level + (level >> np.int32(7))
 
 
@@ -542,7 +542,11 @@ def _tint(rgb, texel):
     low, eight, sixteen = np.int32(255), np.int32(8), np.int32(16)
     for j in range(texel.size):
         c = texel[j]
-        red, green, blue = (c & low) * r >> eight, ((c >> eight) & low) * g >> eight, ((c >> sixteen) & low) * b >> eight
+        red, green, blue = (
+            (c & low) * r >> eight,
+            ((c >> eight) & low) * g >> eight,
+            ((c >> sixteen) & low) * b >> eight,
+        )
         texel[j] = red | green << eight | blue << sixteen
 
 
@@ -556,26 +560,44 @@ def _copy(source, target):
 @njit(**_INNER)
 @no_type_check
 def _light_row(texel, light, out):
-    """out (W, 3) = the packed texels times light / 256."""
+    """out (3 W,) = the packed texels times light / 256."""
+    low, eight, sixteen = np.int32(255), np.int32(8), np.int32(16)
     for j in range(texel.size):
         c, level = texel[j], light[j]
-        out[j, 0] = np.uint8((c & np.int32(255)) * level >> np.int32(8))
-        out[j, 1] = np.uint8(((c >> np.int32(8)) & np.int32(255)) * level >> np.int32(8))
-        out[j, 2] = np.uint8(((c >> np.int32(16)) & np.int32(255)) * level >> np.int32(8))
+        out[3 * j] = np.uint8((c & low) * level >> eight)
+        out[3 * j + 1] = np.uint8(((c >> eight) & low) * level >> eight)
+        out[3 * j + 2] = np.uint8(((c >> sixteen) & low) * level >> eight)
 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_run(world, s, t, record, x, y, iz, z, texel, light):
-    """Texels and light of a run of pixels that show the same record."""
-    face, rank = s.face[t, record], s.rank[t, record]
-    i = s.order[t, rank]
+def _find_runs(ids, starts):
+    """starts[k] = first pixel of the row's k-th run of equal records, one past the last run the width; returns how many.
+
+    Each pixel writes and no pixel branches: runs are too short to be predicted.
+    """
+    count = 0
+    starts[0] = 0
+    for j in range(ids.size - 1):
+        starts[count + 1] = j + 1
+        count += ids[j + 1] != ids[j]
+    starts[count + 1] = ids.size
+    return count + 1
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_run(world, s, t, record, i, x, y, run):
+    """Texels and light of a run of pixels that show the same record, of instance i."""
+    iz, z, texel, light = run
+    face = s.face[t, record]
     material = world.material[i] + world.face_slot[face]
     rgb, texture = world.rgb[material], world.texture[material]
     q = s.attribute[t, record]
     if not s.state[t, record] & 1:
         back = s.state[t, record] & 2 != 0
-        _attributes(world, i, face, s.vertex_start[t, rank], s.point[t], back, texture >= 0, q)
+        start = s.vertex_start[t, s.rank[t, record]]
+        _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
         s.state[t, record] |= 1
     if world.unlit[material]:
         light[:] = np.int32(256)
@@ -603,30 +625,32 @@ def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instan
     """Writes the wanted images of one view from the visibility buffer."""
     width = lens.width
     ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
-    z, texel, light = s.row_float[t], s.row_int[t, 0], s.row_int[t, 1]
+    z, texel, light = s.row_float[t], s.row_int[t, 0, :width], s.row_int[t, 1, :width]
+    starts = s.row_int[t, 2]
+    order, rank = s.order[t], s.rank[t]
     for i in range(lens.height):
         ids, iz = s.record[t, i * width : (i + 1) * width], s.inverse_depth[t, i * width : (i + 1) * width]
-        for j in range(width):
-            z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
+        if wanted[0] or wanted[1]:
+            for j in range(width):
+                z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
         if wanted[1]:
             _copy(z, depth[i])
-        j = 0
-        while j < width and (wanted[0] or wanted[2] or wanted[3]):
-            record, first = ids[j], j
-            j += 1
-            while j < width and ids[j] == record:
-                j += 1
-            owner = s.order[t, s.rank[t, record]] if record >= 0 else -1
+        runs = _find_runs(ids, starts) if wanted[0] or wanted[2] or wanted[3] else 0
+        for k in range(runs):
+            first, last = starts[k], starts[k + 1]
+            record = ids[first]
+            owner = order[rank[record]] if record >= 0 else -1
             if wanted[2]:
-                class_id[i, first:j] = world.class_id[owner] if record >= 0 else np.uint8(0)
+                class_id[i, first:last] = world.class_id[owner] if record >= 0 else np.uint8(0)
             if wanted[3]:
-                instance_id[i, first:j] = world.instance_id[owner] if record >= 0 else np.uint16(0)
+                instance_id[i, first:last] = world.instance_id[owner] if record >= 0 else np.uint16(0)
             if wanted[0] and record >= 0:
-                x, y = _F(first) + ox, _F(i) + oy
-                _shade_run(world, s, t, record, x, y, iz[first:j], z[first:j], texel[first:j], light[first:j])
+                x, y = _F(np.int32(first)) + ox, _F(np.int32(i)) + oy
+                run = iz[first:last], z[first:last], texel[first:last], light[first:last]
+                _shade_run(world, s, t, record, owner, x, y, run)
             elif wanted[0]:
-                _copy(outside[i, first:j], texel[first:j])
-                light[first:j] = np.int32(256)
+                _copy(outside[i, first:last], texel[first:last])
+                light[first:last] = np.int32(256)
         if wanted[0]:
             _light_row(texel, light, rgb[i])
 

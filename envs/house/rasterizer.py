@@ -143,6 +143,7 @@ class Renderer:
                 images[name] = _checked(name, out.get(name), shape, kind)
         unused = iter(unused)
         targets = [images[name] if name in images else next(unused) for name in MODALITIES]
+        targets[0] = targets[0].reshape(*targets[0].shape[:2], -1)
         wanted = np.array([name in images for name in MODALITIES])
         if num:
             draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
@@ -321,6 +322,7 @@ def _make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
     if old and old.point.shape[2] >= vertices and len(old.state[0]) >= faces and len(old.key[0]) >= instances:
         return old
     threads = numba.config.NUMBA_NUM_THREADS
+
     def rows(kind: type, *shape: int) -> np.ndarray:
         return np.empty((threads, *shape), kind)
 
@@ -342,5 +344,5 @@ def _make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         rank=rows(np.int32, faces),
         state=rows(np.uint8, faces),
         row_float=rows(np.float32, lens.width),
-        row_int=rows(np.int32, 2, lens.width),
+        row_int=rows(np.int32, 3, lens.width + 2),
     )
