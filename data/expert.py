@@ -6,7 +6,7 @@ hybrid A*, Dolgov et al. 2008). Forward from the start, A* over the simulator's 
 comes back can be replayed bit for bit. EmbodiedQA's demonstrations come from such a search too (its code's A*; the paper
 fits actions to a grid path).
 
-Axes: T actions of a walk including STOP, P goals, L lattice side, K headings.
+Axes: T actions of a walk including STOP, P view points, L lattice side, K headings.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float64, Int8, Int16
-from numba import njit, prange
+from jaxtyping import Bool, Float64, Int8, Int16
+from numba import njit
 
 from envs.actions import NUM_HEADINGS, STEP_M, Action
 from envs.episode import Pose
@@ -31,13 +31,14 @@ from envs.house.navigation import (
     cell_at,
     heading_indices,
     in_goal_disc,
+    side_by_side,
     way_is_free,
 )
 
 LATTICE_M = 0.05
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 19
-CHUNK = 16  # goals whose lattices are in memory together
+LONGEST = 1024  # actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,17 @@ class CostToGo:
 
     def walk(self, start: Pose) -> Walk:
         """The shortest walk from any pose; ValueError where there is none."""
-        return _walks(self.floor, [self.goal], self.cost[None], [start])[0]
+        floor = self.floor
+        if not floor.is_free(np.array([start]))[0]:
+            raise ValueError(f"{floor.house_id}: unreachable start, an agent cannot stand at {start}")
+        heading = int(heading_indices(np.array(start[2:]))[0])
+        actions = np.empty(LONGEST, np.int8)
+        length = _search(
+            actions, self.cost, _views(self.goal), self.goal.radius_m, *start[:2], heading, STEP_X, STEP_Z, *floor.grid
+        )
+        if length < 0:
+            raise ValueError(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
+        return _replay(start[0], start[1], heading, actions[:length].copy())
 
     def action(self, pose: Pose) -> Action:
         """What the expert does at any pose, for instance at one that a learner has reached."""
@@ -76,13 +87,8 @@ def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
 
     ValueError for a goal that cannot be stood in.
     """
-    costs = _backward(floor, goals)
-    for goal, cost in zip(goals, costs):
-        if cost.max() < 0:
-            raise ValueError(
-                f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
-            )
-    return [CostToGo(floor, goal, cost) for goal, cost in zip(goals, costs)]
+    roomy = _roomy(*floor.grid, _side(floor))
+    return side_by_side(lambda goal: _backward(floor, goal, roomy), goals)
 
 
 def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) -> list[Walk]:
@@ -92,78 +98,54 @@ def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) 
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
-    walks: list[Walk | None] = [None] * len(goals)
-    distinct = list(dict.fromkeys(goals))
-    for first in range(0, len(distinct), CHUNK):
-        part = costs_to_go(floor, distinct[first : first + CHUNK])
-        row = {search.goal: k for k, search in enumerate(part)}
-        places = [k for k, goal in enumerate(goals) if goal in row]
-        costs = np.stack([search.cost for search in part])
-        found = _walks(
-            floor, [goals[k] for k in places], costs, [starts[k] for k in places], [row[goals[k]] for k in places]
+    roomy = _roomy(*floor.grid, _side(floor))
+    places: dict[Goal, list[int]] = {}
+    for k, goal in enumerate(goals):
+        places.setdefault(goal, []).append(k)
+
+    def walks_to(goal: Goal) -> list[Walk]:
+        search = _backward(floor, goal, roomy)
+        return [search.walk(starts[k]) for k in places[goal]]
+
+    found = dict(zip(places, map(iter, side_by_side(walks_to, places))))
+    return [next(found[goal]) for goal in goals]
+
+
+def _backward(floor: Floor, goal: Goal, roomy: Bool[np.ndarray, "L L"]) -> CostToGo:
+    cost = np.empty((*roomy.shape, NUM_HEADINGS), np.int16)
+    if not _cost_to_go(cost, roomy, _views(goal), goal.radius_m, STEP_X, STEP_Z, *floor.grid):
+        raise ValueError(
+            f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
         )
-        for k, walk in zip(places, found):
-            walks[k] = walk
-    return walks
+    return CostToGo(floor, goal, cost)
 
 
-def _backward(floor, goals):
-    views, first, radius = _pack(goals)
-    side = int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
-    return _costs(floor.free, *floor.origin, floor.cell_m, views, first, radius, side, STEP_X, STEP_Z)
+def _side(floor: Floor) -> int:
+    return int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
 
 
-def _walks(floor, goals, costs, starts, rows=None):
-    views, first, radius = _pack(goals)
-    poses = np.asarray(starts, np.float64).reshape(-1, 3)
-    for pose, free in zip(poses, floor.is_free(poses)):
-        if not free:
-            raise ValueError(f"{floor.house_id}: unreachable start, an agent cannot stand at {tuple(pose.tolist())}")
-    rows = np.zeros(len(goals), np.int64) if rows is None else np.asarray(rows, np.int64)
-    actions, lengths = _search_all(
-        floor.free,
-        *floor.origin,
-        floor.cell_m,
-        views,
-        first,
-        radius,
-        costs,
-        rows,
-        poses,
-        heading_indices(poses[:, 2]),
-        STEP_X,
-        STEP_Z,
-    )
-    for pose, goal, length in zip(poses, goals, lengths):
-        if length < 0:
-            raise ValueError(f"{floor.house_id}: no walk found from {tuple(pose.tolist())} to {goal.view_points}")
-    return [_replay(pose, actions[k, : lengths[k]]) for k, pose in enumerate(poses)]
+def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
+    """View points as (x, z, heading index)."""
+    views = np.array(goal.view_points, np.float64)
+    views[:, 2] = heading_indices(views[:, 2])
+    return views
 
 
-def _replay(start, actions):
+def _replay(x: float, z: float, heading: int, actions: Int8[np.ndarray, " T"]) -> Walk:
     """The poses of a walk that is known to be free, by the additions that the simulator makes."""
     poses = np.empty((len(actions), 3))
-    x, z, heading = start[0], start[1], int(heading_indices(start[2:])[0])
     for t, action in enumerate(actions):
         poses[t] = x, z, HEADINGS_RAD[heading]
         if action == FORWARD:
             x, z = x + STEP_X[heading], z + STEP_Z[heading]
         elif action != Action.STOP:
             heading = (heading + (1 if action == LEFT else -1)) % NUM_HEADINGS
-    return Walk(actions.copy(), poses)
+    return Walk(actions, poses)
 
 
-def _pack(goals):
-    """All goals' view points end to end (x, z, heading index), where each goal's begin, and the radii."""
-    views = np.asarray([pose for goal in goals for pose in goal.view_points], np.float64).reshape(-1, 3)
-    views[:, 2] = heading_indices(views[:, 2])
-    first = np.cumsum([0] + [len(goal.view_points) for goal in goals])
-    return views, first, np.asarray([goal.radius_m for goal in goals], np.float64)
-
-
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _is_goal(free, ox, oz, cell_m, views, radius, x, z, heading):
+def _is_goal(views, radius, x, z, heading, free, ox, oz, cell_m):
     cell = cell_at(free, ox, oz, cell_m, x, z)
     if cell >= 0:
         for v in range(views.shape[0]):
@@ -174,9 +156,9 @@ def _is_goal(free, ox, oz, cell_m, views, radius, x, z, heading):
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _roomy(free, cell_m, side):
+def _roomy(free, ox, oz, cell_m, side):
     """Lattice cells around which everything is free for a step and a bit: a move from there needs no check."""
     rows, columns = free.shape
     total = np.zeros((rows + 1, columns + 1), np.int32)
@@ -199,98 +181,63 @@ def _roomy(free, cell_m, side):
     return roomy
 
 
-@njit(parallel=True, cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _costs(free, ox, oz, cell_m, views, first, radius, side, step_x, step_z):
-    roomy = _roomy(free, cell_m, side)
-    costs = np.empty((radius.size, side, side, NUM_HEADINGS), np.int16)
-    for p in prange(radius.size):
-        _cost_to_go(costs[p], free, ox, oz, cell_m, views[first[p] : first[p + 1]], radius[p], roomy, step_x, step_z)
-    return costs
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _cost_to_go(cost, free, ox, oz, cell_m, views, radius, roomy, step_x, step_z):
-    side = cost.shape[0]
-    cost[:] = -1
+def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m):
+    """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached."""
+    side = roomy.shape[0]
     flat = cost.ravel()
-    state, x, z = np.empty(1 << 12, np.int32), np.empty(1 << 12), np.empty(1 << 12)
-    later, later_x, later_z = state.copy(), x.copy(), z.copy()
+    queue, x, z = np.empty(flat.size, np.int32), np.empty(flat.size, np.float32), np.empty(flat.size, np.float32)
+    for s in range(flat.size):
+        flat[s] = -1
     count = 0
     reach = int(radius / LATTICE_M) + 1
     for v in range(views.shape[0]):
-        row, column = int((views[v, 1] - oz) / LATTICE_M), int((views[v, 0] - ox) / LATTICE_M)
+        row, column, heading = (
+            int((views[v, 1] - oz) / LATTICE_M),
+            int((views[v, 0] - ox) / LATTICE_M),
+            int(views[v, 2]),
+        )
         for i in range(max(row - reach, 0), min(row + reach, side - 1) + 1):
             for j in range(max(column - reach, 0), min(column + reach, side - 1) + 1):
-                s = (i * side + j) * NUM_HEADINGS + int(views[v, 2])
+                s = (i * side + j) * NUM_HEADINGS + heading
                 px, pz = ox + (j + 0.5) * LATTICE_M, oz + (i + 0.5) * LATTICE_M
-                if flat[s] < 0 and _is_goal(free, ox, oz, cell_m, views, radius, px, pz, int(views[v, 2])):
+                if flat[s] < 0 and _is_goal(views, radius, px, pz, heading, free, ox, oz, cell_m):
                     flat[s] = 0
-                    if count == state.size:
-                        state, x, z = _grown(state), _grown(x), _grown(z)
-                    state[count], x[count], z[count] = s, px, pz
+                    queue[count], x[count], z[count] = s, px, pz
                     count += 1
-    depth = np.int16(0)
-    while count:
-        depth += np.int16(1)
-        kept = 0
-        if later.size < 3 * count:
-            later, later_x, later_z = np.empty(4 * count, np.int32), np.empty(4 * count), np.empty(4 * count)
-        for a in range(count):
-            s, px, pz = state[a], x[a], z[a]
-            heading = s % NUM_HEADINGS
-            for turn in (1, NUM_HEADINGS - 1):
-                n = s - heading + (heading + turn) % NUM_HEADINGS
-                if flat[n] < 0:
-                    flat[n] = depth
-                    later[kept], later_x[kept], later_z[kept] = n, px, pz
-                    kept += 1
-            bx, bz = px - step_x[heading], pz - step_z[heading]
-            i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
-            if bx < ox or bz < oz or i >= side or j >= side:
+    first = 0
+    while first < count:
+        s, px, pz = queue[first], x[first], z[first]
+        first += 1
+        heading, depth = s % NUM_HEADINGS, np.int16(flat[s] + 1)
+        for turn in (1, NUM_HEADINGS - 1):
+            n = s - heading + (heading + turn) % NUM_HEADINGS
+            if flat[n] < 0:
+                flat[n] = depth
+                queue[count], x[count], z[count] = n, px, pz
+                count += 1
+        bx, bz = px - step_x[heading], pz - step_z[heading]
+        i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
+        if bx < ox or bz < oz or i >= side or j >= side:
+            continue
+        n = (i * side + j) * NUM_HEADINGS + heading
+        if flat[n] >= 0:
+            continue
+        if not roomy[i, j]:
+            if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
                 continue
-            n = (i * side + j) * NUM_HEADINGS + heading
-            if flat[n] >= 0:
+            if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
                 continue
-            if not roomy[i, j]:
-                if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
-                    continue
-                if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
-                    continue
-            flat[n] = depth
-            later[kept], later_x[kept], later_z[kept] = n, bx, bz
-            kept += 1
-        state, later = later, state
-        x, later_x = later_x, x
-        z, later_z = later_z, z
-        count = kept
+        flat[n] = depth
+        queue[count], x[count], z[count] = n, bx, bz
+        count += 1
+    return count
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _grown(array):
-    grown = np.empty(2 * array.size, array.dtype)
-    grown[: array.size] = array
-    return grown
-
-
-@njit(parallel=True, cache=True, error_model="numpy")
-@no_type_check
-def _search_all(free, ox, oz, cell_m, views, first, radius, costs, rows, poses, headings, step_x, step_z):
-    actions = np.empty((rows.size, 1024), np.int8)
-    lengths = np.empty(rows.size, np.int64)
-    for p in prange(rows.size):
-        lengths[p] = _search(
-            actions[p], free, ox, oz, cell_m, views[first[p] : first[p + 1]], radius[p], costs[rows[p]],
-            poses[p, 0], poses[p, 1], headings[p], step_x, step_z,
-        )  # fmt: skip
-    return actions, lengths
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, start_heading, step_x, step_z):
+def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, step_z, free, ox, oz, cell_m):
     """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 where no walk was found."""
     x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
     heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
@@ -310,7 +257,7 @@ def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, st
             total += 1
             continue
         top[total] = below[node]
-        if _is_goal(free, ox, oz, cell_m, views, radius, x[node], z[node], heading[node]):
+        if _is_goal(views, radius, x[node], z[node], heading[node], free, ox, oz, cell_m):
             goal = node
             break
         for move in (RIGHT, LEFT, FORWARD):
@@ -347,7 +294,7 @@ def _search(out, free, ox, oz, cell_m, views, radius, cost, start_x, start_z, st
     return length
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _guess(cost, row, column, heading):
     """The least cost-to-go of a lattice cell and those around it: what a pose needs at least, wherever in its cell it is."""

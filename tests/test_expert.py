@@ -13,7 +13,7 @@ from envs.house.navigation import (
     Goal,
     distance_fields,
     distances_at,
-    goal_masks,
+    goal_mask,
     heading_indices,
     sample_start,
     way_is_free,
@@ -54,7 +54,7 @@ def random_pose(rng, floor):
 def at_goal(floor, goal, x, z, heading):
     for view in goal.view_points:
         if heading_indices(np.array(view[2:]))[0] == heading:
-            mask = goal_masks(floor, [Goal((view,), goal.radius_m)])[0]
+            mask = goal_mask(floor, Goal((view,), goal.radius_m))
             if mask[int((z - floor.origin[1]) / floor.cell_m), int((x - floor.origin[0]) / floor.cell_m)]:
                 return True
     return False

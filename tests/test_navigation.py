@@ -18,7 +18,7 @@ from envs.house.navigation import (
     distance_fields,
     distances_at,
     free_cells,
-    goal_masks,
+    goal_mask,
     heading_indices,
     sample_start,
     way_is_free,
@@ -138,7 +138,7 @@ def test_distance_round_corners_agrees_with_a_visibility_graph():
     free[160:168, 80:] = False
     floor = floor_of(free, cell_m=0.015)
     goal = Goal(((0.6, 0.6, 0.0),), 0.1)
-    mask = goal_masks(floor, [goal])[0]
+    mask = goal_mask(floor, goal)
     rng = np.random.default_rng(0)
     cells = [tuple(c) for c in rng.permutation(np.argwhere(floor.free))[:40]]
     corners = [(79, 160), (88, 160), (159, 79), (168, 79)]
@@ -164,7 +164,7 @@ def test_a_goal_region_does_not_reach_through_a_wall():
     free[:, 30] = False
     free[5, 30] = True
     floor = floor_of(free)
-    mask = goal_masks(floor, [Goal(((1.4, 2.0, 0.0),), 0.25)])[0]
+    mask = goal_mask(floor, Goal(((1.4, 2.0, 0.0),), 0.25))
     assert mask.any() and not mask[:, 30:].any()
 
 

@@ -4,7 +4,7 @@ Solves the eikonal equation (Sethian 1996, first-order upwind differences), marc
 finalises (Kim 2001) instead of a heap, and correcting a cell again where its value still falls: the result is the same
 fixed point as fast marching's, in time linear in the cells.
 
-Axes: G grid side, P targets, C free cells in row-major order.
+Axes: G grid side, C free cells in row-major order.
 """
 
 from math import sqrt
@@ -12,33 +12,31 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float32
-from numba import njit, prange
+from numba import njit
 
 GROUP = np.float32(sqrt(0.5))  # the least that a value grows by from one cell to the next, in cells
 TOLERANCE = np.float32(1e-4)  # in cells; a smaller improvement is not passed on
 
 
-@njit(parallel=True, cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def march_fields(
-    free: Bool[np.ndarray, "G G"], goals: Bool[np.ndarray, "P G G"], cell_m: float, num_free: int
-) -> Float32[np.ndarray, "P C"]:
-    """Distance of each free cell from the nearest goal cell, for P targets at once; inf where there is no way.
+def march(
+    free: Bool[np.ndarray, "G G"], goal: Bool[np.ndarray, "G G"], field: Float32[np.ndarray, " C"], cell_m: float
+) -> None:
+    """Writes each free cell's distance from the nearest goal cell to `field`, in metres; inf where there is no way.
 
-    The border of `free` must be blocked. Goal cells that are not free do not count.
+    The border of `free` must be blocked. Goal cells that are not free do not count. Runs without Python's lock.
     """
-    fields = np.empty((goals.shape[0], num_free), np.float32)
-    for p in prange(goals.shape[0]):
-        values = _march(free.ravel(), goals[p].ravel(), free.shape[1])
-        k = 0
-        for cell in range(free.size):
-            if free.flat[cell]:
-                fields[p, k] = values[cell] * np.float32(cell_m)
-                k += 1
-    return fields
+    values = _march(free.ravel(), goal.ravel(), free.shape[1])
+    k = 0
+    flat = free.ravel()
+    for cell in range(flat.size):
+        if flat[cell]:
+            field[k] = values[cell] * np.float32(cell_m)
+            k += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _march(free, goal, width):
     values = np.full(free.size, np.float32(np.inf))

@@ -31,9 +31,12 @@ def mark_instances(
 
     `first_mesh` is the value of `instances.mesh` that stands for the first of `meshes`; other instances are left out.
     """
+    shape = [array.view() for array in (meshes.vertices, meshes.faces, meshes.face_range)]
+    for view in shape:  # the catalogue's cannot be written; for Numba those are types of their own, to be compiled once
+        view.flags.writeable = False
     _mark(
         blocked, instances.mesh, instances.rotation_scale, instances.translation, instances.sphere,
-        meshes.vertices, meshes.faces, meshes.face_range, first_mesh, *origin, cell_m, bottom_m, top_m,
+        *shape, first_mesh, *origin, cell_m, bottom_m, top_m,
     )  # fmt: skip
 
 
@@ -92,10 +95,12 @@ def _clip(source, n, target, height, sign):
         b = (a + 1) % n
         da, db = sign * (source[a, 1] - height), sign * (source[b, 1] - height)
         if da >= 0:
-            target[kept] = source[a]
+            for k in range(3):
+                target[kept, k] = source[a, k]
             kept += 1
         if (da >= 0) != (db >= 0):
-            target[kept] = source[a] + (source[b] - source[a]) * (da / (da - db))
+            for k in range(3):
+                target[kept, k] = source[a, k] + (source[b, k] - source[a, k]) * (da / (da - db))
             kept += 1
     return kept
 
@@ -113,8 +118,8 @@ def _fill_convex(blocked, corner, n, row_min, row_max):
     if z_max < 0 or z_min >= rows:
         return
     first, last = max(int(z_min), 0), min(int(z_max), rows - 1)
-    row_min[first : last + 1] = np.inf
-    row_max[first : last + 1] = -np.inf
+    for row in range(first, last + 1):
+        row_min[row], row_max[row] = np.inf, -np.inf
     for k in range(n):
         xa, za, xb, zb = corner[k, 0], corner[k, 2], corner[(k + 1) % n, 0], corner[(k + 1) % n, 2]
         if za > zb:
@@ -142,12 +147,16 @@ def fill_polygon(inside: UInt8[np.ndarray, "G G"], corners: Float64[np.ndarray, 
         for a in range(n):
             xa, za, xb, zb = corners[a, 0], corners[a, 1], corners[(a + 1) % n, 0], corners[(a + 1) % n, 1]
             if (za <= z) != (zb <= z):
-                crossing[found] = xa + (z - za) * (xb - xa) / (zb - za)
+                x, k = xa + (z - za) * (xb - xa) / (zb - za), found
+                while k > 0 and crossing[k - 1] > x:
+                    crossing[k] = crossing[k - 1]
+                    k -= 1
+                crossing[k] = x
                 found += 1
-        crossing[:found].sort()
         for k in range(0, found - 1, 2):
             start, stop = int(np.ceil(crossing[k] - 0.5)), int(np.ceil(crossing[k + 1] - 0.5))
-            inside[row, max(start, 0) : max(stop, 0)] = 1
+            for column in range(max(start, 0), min(stop, inside.shape[1])):
+                inside[row, column] = 1
 
 
 @njit(cache=True, error_model="numpy")
@@ -184,16 +193,12 @@ def largest_component(free: UInt8[np.ndarray, "G G"]) -> Bool[np.ndarray, "G G"]
     Runs of free cells in a row are the nodes of a union-find, which is several times fewer than cells.
     """
     rows, columns = free.shape
-    run_row, run_start, run_stop = (
-        [np.int32(0) for _ in range(0)],
-        [np.int32(0) for _ in range(0)],
-        [np.int32(0) for _ in range(0)],
-    )
-    parent = [np.int32(0) for _ in range(0)]
-    above, above_end = 0, 0
+    most = rows * (columns // 2 + 1)
+    run_row, run_start, run_stop = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    parent = np.empty(most, np.int32)
+    count, above, above_end = 0, 0, 0
     for row in range(1, rows - 1):
-        here = len(parent)
-        column = 1
+        here, column = count, 1
         while column < columns - 1:
             if not free[row, column]:
                 column += 1
@@ -201,27 +206,28 @@ def largest_component(free: UInt8[np.ndarray, "G G"]) -> Bool[np.ndarray, "G G"]
             start = column
             while column < columns - 1 and free[row, column]:
                 column += 1
-            run = len(parent)
-            parent.append(np.int32(run))
-            run_row.append(np.int32(row))
-            run_start.append(np.int32(start))
-            run_stop.append(np.int32(column))
+            run_row[count], run_start[count], run_stop[count], parent[count] = row, start, column, count
             while above < above_end and run_stop[above] <= start:
                 above += 1
             other = above
             while other < above_end and run_start[other] < column:
-                a, b = _root(parent, run), _root(parent, other)
-                parent[max(a, b)] = np.int32(min(a, b))
+                a, b = _root(parent, count), _root(parent, other)
+                parent[max(a, b)] = min(a, b)
                 other += 1
-        above, above_end = here, len(parent)
-    size = np.zeros(len(parent) + 1, np.int64)
-    for run in range(len(parent)):
-        size[_root(parent, run)] += run_stop[run] - run_start[run]
-    best = np.argmax(size)
+            count += 1
+        above, above_end = here, count
+    size = np.zeros(count + 1, np.int64)
+    best = 0
+    for run in range(count):
+        root = _root(parent, run)
+        size[root] += run_stop[run] - run_start[run]
+        if size[root] > size[best]:
+            best = root
     result = np.zeros((rows, columns), np.bool_)
-    for run in range(len(parent)):
+    for run in range(count):
         if _root(parent, run) == best:
-            result[run_row[run], run_start[run] : run_stop[run]] = True
+            for column in range(run_start[run], run_stop[run]):
+                result[run_row[run], column] = True
     return result
 
 
