@@ -18,7 +18,10 @@ TEXTURE_LOG2 = 5
 def make_meshes(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> Meshes:
     """Meshes from (vertices, normals, uv, faces relative to the part)."""
     num_v, num_f = (np.cumsum([0] + [len(part[k]) for part in parts]) for k in (0, 3))
-    join = lambda k, kind, w: np.concatenate([np.empty((0, w), kind)] + [part[k] for part in parts]).astype(kind)  # noqa: E731
+
+    def join(k: int, kind: type, width: int) -> np.ndarray:
+        return np.concatenate([np.empty((0, width), kind), *(part[k] for part in parts)]).astype(kind)
+
     faces = [part[3] + first for part, first in zip(parts, num_v, strict=False)]
     return Meshes(
         vertices=join(0, np.float32, 3),
@@ -383,7 +386,7 @@ def test_degenerate_triangles_draw_nothing_and_harm_nothing():
 
 
 def test_empty_scene_shows_the_outside_with_depth_class_and_instance_zero():
-    assets, scene = one_box()
+    assets, _ = one_box()
     renderer = Renderer(assets=assets)
     renderer.load([make_scene(assets, [])])
     images = one_view(renderer)
@@ -494,6 +497,20 @@ def test_wrong_input_to_render_is_refused_with_what_was_expected(scene_index, po
     renderer.load([scene])
     with pytest.raises(ValueError, match=message):
         renderer.render(scene_index, poses)
+
+
+def test_scene_that_points_outside_its_arrays_is_refused():
+    assets, scene = one_box()
+    renderer = Renderer(Camera(16, 16), assets=assets)
+    for name, value in (("mesh", 9), ("material", 1), ("class_id", 256), ("instance_id", -1)):
+        array = getattr(scene.instances, name)
+        kept, array[0] = array[0], value
+        with pytest.raises(ValueError, match=f"scene test: instances.{name}"):
+            renderer.load([scene])
+        array[0] = kept
+    scene.materials.texture[0] = 5
+    with pytest.raises(ValueError, match="scene test: materials.texture"):
+        renderer.load([scene])
 
 
 def test_wrong_construction_is_refused():

@@ -15,12 +15,13 @@ an edge leave neither gaps nor doubly drawn pixels.
 Axes: N views, H W image, V vertices, F faces, G meshes, I instances, L lights (one per vertex of every instance).
 """
 
-from typing import NamedTuple, no_type_check
+from typing import no_type_check
 
 import numpy as np
 from numba import get_thread_id, njit, prange
 
-TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
+from envs.house.raster_world import TILE
+
 CHUNK = 16  # pixels that share one choice of mip level
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 
@@ -29,108 +30,6 @@ _ZERO, _HALF, _ONE = _F(0), _F(0.5), _F(1)
 # Without `_nrt` each array slice costs two atomic counts of references, on lines that all threads share: twice as slow.
 _SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
 _INNER = {**_SHARP, "forceinline": True}  # a call would copy the many fields of each array that it passes
-
-
-class World(NamedTuple):
-    """Everything that can be drawn. Rows of all scenes stand end to end; `scene_range` says whose are whose."""
-
-    xyz: np.ndarray  # (3, V) float32
-    uv: np.ndarray  # (V, 2) float32
-    faces: np.ndarray  # (F, 3) int32, relative to the mesh's first vertex
-    face_slot: np.ndarray  # (F,) int32
-    face_inward: np.ndarray  # (F,) bool: the winding points against the vertex normals
-    vertex_range: np.ndarray  # (G, 2) int64
-    face_range: np.ndarray  # (G, 2) int64
-    box: np.ndarray  # (G, 6) float32: centre, half size
-    scene_range: np.ndarray  # (S, 2) int64: instances
-    mesh: np.ndarray  # (I,) int64
-    rotation_scale: np.ndarray  # (I, 3, 3) float64
-    translation: np.ndarray  # (I, 3) float64
-    mirrored: np.ndarray  # (I,) bool
-    material: np.ndarray  # (I,) int64
-    class_id: np.ndarray  # (I,) uint8
-    instance_id: np.ndarray  # (I,) uint16
-    sphere: np.ndarray  # (I, 4) float64
-    light_start: np.ndarray  # (I,) int64
-    light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
-    rgb: np.ndarray  # (M, 3) uint8
-    texture: np.ndarray  # (M,) int32
-    unlit: np.ndarray  # (M,) uint8
-    texels: np.ndarray  # (P,) uint32
-    texel_start: np.ndarray  # (T,) int64
-    size_log2: np.ndarray  # (T,) int32
-
-
-class Scratch(NamedTuple):
-    """Working memory, first axis one per thread."""
-
-    inverse_depth: np.ndarray  # (threads, H * W) float32, 0 where nothing was hit
-    record: np.ndarray  # (threads, H * W) int32, -1 there
-    tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
-    span: np.ndarray  # (threads, 2, H) int32: first column and one past the last, for the triangle being filled
-    clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
-    order: np.ndarray  # (threads, I) int64: instances in view, near first
-    key: np.ndarray  # (threads, I) float64
-    matrix: np.ndarray  # (threads, 12) float32
-    vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`, -1 for hidden ones
-    point: np.ndarray  # (threads, 6, V) float32: f*right, f*down, forward, column, row, 1/forward
-    pixel: np.ndarray  # (threads, 2, V) int32: first column and row whose centre is not before the vertex
-    plane: np.ndarray  # (threads, R, 3) float32 of 1/z
-    attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
-    face: np.ndarray  # (threads, R) int32
-    rank: np.ndarray  # (threads, R) int32: of the instance in `order`
-    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
-    row_float: np.ndarray  # (threads, W) float32: depth of the row being shaded
-    row_int: np.ndarray  # (threads, 3, W + 2) int32: of the row being shaded, texel, light, where runs start
-
-
-class Lens(NamedTuple):
-    width: int
-    height: int
-    focal_px: float
-    near_m: float
-
-
-@njit(**_SHARP)
-@no_type_check
-def bake_light(normals, vertex_range, mesh, normal_matrix, start, light):
-    """Fills `light` (L, 2) for both sides of every vertex of every instance; see `_brightness`."""
-    for i in range(mesh.size):
-        first, last = vertex_range[mesh[i], 0], vertex_range[mesh[i], 1]
-        m = normal_matrix[i]
-        for v in range(first, last):
-            x = m[0, 0] * normals[v, 0] + m[0, 1] * normals[v, 1] + m[0, 2] * normals[v, 2]
-            y = m[1, 0] * normals[v, 0] + m[1, 1] * normals[v, 1] + m[1, 2] * normals[v, 2]
-            z = m[2, 0] * normals[v, 0] + m[2, 1] * normals[v, 1] + m[2, 2] * normals[v, 2]
-            scale = 1.0 / max(np.sqrt(x * x + y * y + z * z), 1e-12)
-            x, y, z = x * scale, y * scale, z * scale
-            row = start[i] + v - first
-            light[row, 0] = np.uint8(255.0 * _brightness(x, y, z) + 0.5)
-            light[row, 1] = np.uint8(255.0 * _brightness(-x, -y, -z) + 0.5)
-
-
-@njit(**_SHARP)
-@no_type_check
-def _brightness(x, y, z):
-    """Share of full light, 0 to 1, on a surface whose unit normal is (x, y, z): sky and floor glow, sun, and a fill."""
-    ambient = 0.66 + 0.08 * y
-    sun = 0.24 * max(0.0, 0.40 * x + 0.80 * y + 0.45 * z)
-    fill = 0.14 * max(0.0, -0.81 * x + 0.12 * y - 0.57 * z)
-    return min(1.0, ambient + sun + fill)
-
-
-@njit(**_SHARP)
-@no_type_check
-def face_inward(vertices, normals, faces, first_vertex, out):
-    """out[f] = whether the cross product of face f's edges points against its vertex normals."""
-    for f in range(faces.shape[0]):
-        a, b, c = faces[f, 0] + first_vertex[f], faces[f, 1] + first_vertex[f], faces[f, 2] + first_vertex[f]
-        ux, uy, uz = vertices[b, 0] - vertices[a, 0], vertices[b, 1] - vertices[a, 1], vertices[b, 2] - vertices[a, 2]
-        vx, vy, vz = vertices[c, 0] - vertices[a, 0], vertices[c, 1] - vertices[a, 1], vertices[c, 2] - vertices[a, 2]
-        nx = normals[a, 0] + normals[b, 0] + normals[c, 0]
-        ny = normals[a, 1] + normals[b, 1] + normals[c, 1]
-        nz = normals[a, 2] + normals[b, 2] + normals[c, 2]
-        out[f] = (uy * vz - uz * vy) * nx + (uz * vx - ux * vz) * ny + (ux * vy - uy * vx) * nz < 0
 
 
 @njit(**_SHARP)
@@ -447,6 +346,7 @@ def _draw_scene(world, scene, view, lens, s, t):
     depth[:] = _ZERO
     s.record[t, :] = np.int32(-1)
     tile[:] = _ZERO
+    s.vertex_start[t, :] = -1
     count = _select(world, scene, view, lens, order, s.key[t])
     start = record = looked_at = 0
     for rank in range(count):
@@ -456,9 +356,9 @@ def _draw_scene(world, scene, view, lens, s, t):
             looked_at = 0
         _place(world, i, view, lens, matrix)
         verdict = _box_verdict(world.box[world.mesh[i]], matrix, lens, tile)
-        s.vertex_start[t, rank] = start if verdict >= 0 else -1
         if verdict < 0:
             continue
+        s.vertex_start[t, rank] = start
         n = _transform(world, world.mesh[i], matrix, lens, s.point[t], s.pixel[t], start)
         record, seen = _draw_mesh(world, i, rank, verdict > 0, start, lens, s, t, record)
         start += n

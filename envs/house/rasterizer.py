@@ -9,28 +9,19 @@ Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
-import numba
 import numpy as np
 from jaxtyping import Float, Int32
 
-from envs.house.catalog import Textures, load_catalog
-from envs.house.raster_kernels import TILE, Lens, Scratch, World, bake_light, draw, face_inward
+from envs.house.catalog import load_catalog
+from envs.house.raster_kernels import draw
+from envs.house.raster_world import Lens, Scratch, SharedAssets, World, build_world, make_scratch, prepare_meshes
 from envs.house.scene import Meshes, Scene
 
 MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
 
 # sRGB of the outside at elevation -90, just below 0, just above 0 and 90 degrees.
 OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
-
-
-@runtime_checkable
-class SharedAssets(Protocol):
-    """What every scene draws from; `envs.house.catalog.Catalog` is one."""
-
-    meshes: Meshes
-    textures: Textures
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ class Renderer:
         self.modalities = tuple(modalities)
         self.num_scenes = 0
         self._assets = assets or load_catalog()
-        self._shared = _prepare_meshes(self._assets.meshes)
+        self._shared = prepare_meshes(self._assets.meshes)
         self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
         self._outside = _outside_image(self.camera)
         self._world: World | None = None
@@ -92,8 +83,8 @@ class Renderer:
 
     def load(self, scenes: Sequence[Scene]) -> None:
         """Makes `scenes` the ones that `render` draws; `scene_index` counts them in this order."""
-        self._world = _build_world(self._assets, self._shared, scenes)
-        self._scratch = _make_scratch(self._world, self._lens, self._scratch)
+        self._world = build_world(self._assets, self._shared, scenes)
+        self._scratch = make_scratch(self._world, self._lens, self._scratch)
         self.num_scenes = len(scenes)
 
     def render(
@@ -213,136 +204,3 @@ def _outside_image(camera: Camera) -> Int32[np.ndarray, "H W"]:
     near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
     r, g, b = np.moveaxis(np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.int32), -1, 0)
     return r | g << 8 | b << 16
-
-
-def _prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
-    """A mesh set as the kernels want it: coordinates apart, faces relative to their mesh, boxes, winding."""
-    counts = np.diff(meshes.face_range, axis=1)[:, 0]
-    first_vertex = np.zeros(len(meshes.faces), np.int32)
-    for (begin, end), first in zip(meshes.face_range, meshes.vertex_range[:, 0], strict=True):
-        first_vertex[begin:end] = first
-    faces = np.ascontiguousarray(meshes.faces - first_vertex[:, None], np.int32)
-    inward = np.empty(len(faces), np.bool_)
-    face_inward(meshes.vertices, meshes.normals, faces, first_vertex, inward)
-    box = np.zeros((len(counts), 6), np.float32)
-    for g, (begin, end) in enumerate(meshes.vertex_range):
-        if end > begin:
-            low, high = meshes.vertices[begin:end].min(axis=0), meshes.vertices[begin:end].max(axis=0)
-            box[g] = *((low + high) / 2), *((high - low) / 2 * np.float32(1.00001) + np.float32(1e-6))
-    return {
-        "xyz": np.ascontiguousarray(meshes.vertices.T),
-        "normals": meshes.normals,
-        "uv": meshes.uv,
-        "faces": faces,
-        "face_slot": meshes.face_slot,
-        "face_inward": inward,
-        "vertex_range": meshes.vertex_range.astype(np.int64),
-        "face_range": meshes.face_range.astype(np.int64),
-        "box": box,
-    }
-
-
-def _build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Sequence[Scene]) -> World:
-    """Puts the scenes' meshes behind the shared ones, and their instances and materials end to end."""
-    own = [_prepare_meshes(scene.meshes) for scene in scenes]
-    parts = [shared, *own]
-    num_vertices = np.cumsum([0] + [part["xyz"].shape[1] for part in parts])
-    num_faces = np.cumsum([0] + [len(part["faces"]) for part in parts])
-    num_meshes = np.cumsum([0] + [len(part["box"]) for part in parts])
-    mesh = {name: np.concatenate([part[name] for part in parts]) for name in shared if name not in _OFFSET}
-    mesh["xyz"] = np.concatenate([part["xyz"] for part in parts], axis=1)
-    for name, offsets in (("vertex_range", num_vertices), ("face_range", num_faces)):
-        mesh[name] = np.concatenate([part[name] + offset for part, offset in zip(parts, offsets[:-1], strict=True)])
-    num_shared = num_meshes[1]
-    num_instances = np.cumsum([0] + [len(scene.instances.mesh) for scene in scenes])
-    num_materials = np.cumsum([0] + [len(scene.materials.rgb) for scene in scenes])
-
-    def join(pick, kind, width=()):
-        rows = [np.asarray(pick(k, scene), kind).reshape(-1, *width) for k, scene in enumerate(scenes)]
-        return np.concatenate([np.empty((0, *width), kind), *rows])
-
-    def mesh_row(k, scene):
-        row = scene.instances.mesh.astype(np.int64)
-        if len(row) and not (0 <= row.min() and row.max() < num_shared + len(own[k]["box"])):
-            raise ValueError(
-                f"scene {scene.house_id}: instances.mesh has a row outside 0 to {num_shared}+{len(own[k]['box'])}"
-            )
-        return np.where(row < num_shared, row, row - num_shared + num_meshes[k + 1])
-
-    rotation_scale = join(lambda k, s: s.instances.rotation_scale, np.float64, (3, 3))
-    mesh_of = join(mesh_row, np.int64)
-    determinant = np.linalg.det(rotation_scale)
-    if not (np.abs(determinant) > 1e-12).all():
-        raise ValueError("instances.rotation_scale: expected invertible matrices, got one that flattens its mesh")
-    lights = np.diff(mesh["vertex_range"], axis=1)[mesh_of, 0] if len(mesh_of) else np.zeros(0, np.int64)
-    light_start = np.concatenate([[0], np.cumsum(lights)])
-    light = np.empty((light_start[-1], 2), np.uint8)
-    normal_matrix = np.swapaxes(np.linalg.inv(rotation_scale), 1, 2)
-    bake_light(mesh.pop("normals"), mesh["vertex_range"], mesh_of, normal_matrix, light_start, light)
-    return World(
-        **mesh,
-        scene_range=np.stack([num_instances[:-1], num_instances[1:]], axis=1).astype(np.int64).reshape(-1, 2),
-        mesh=mesh_of,
-        rotation_scale=rotation_scale,
-        translation=join(lambda k, s: s.instances.translation, np.float64, (3,)),
-        mirrored=determinant < 0,
-        material=join(lambda k, s: s.instances.material + num_materials[k], np.int64),
-        class_id=join(lambda k, s: s.instances.class_id, np.uint8),
-        instance_id=join(lambda k, s: s.instances.instance_id, np.uint16),
-        sphere=join(lambda k, s: s.instances.sphere, np.float64, (4,)),
-        light_start=light_start[:-1].astype(np.int64),
-        light=light,
-        rgb=join(lambda k, s: s.materials.rgb, np.uint8, (3,)),
-        texture=join(lambda k, s: s.materials.texture, np.int32),
-        unlit=join(lambda k, s: s.materials.unlit, np.uint8),
-        texels=_read_only(assets.textures.texels),
-        texel_start=_read_only(assets.textures.offset),
-        size_log2=_read_only(assets.textures.size_log2),
-    )
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that Numba types alike wherever the array comes from, so that nothing is compiled twice."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-_OFFSET = ("xyz", "vertex_range", "face_range")
-
-
-def _make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
-    """Working memory that is large enough for the world's largest scene; the old one where it is."""
-    vertices = faces = instances = 1
-    for first, last in world.scene_range:
-        rows = world.mesh[first:last]
-        vertices = max(vertices, int(np.diff(world.vertex_range[rows], axis=1).sum()))
-        faces = max(faces, int(np.diff(world.face_range[rows], axis=1).sum()))
-        instances = max(instances, int(last - first))
-    if old and old.point.shape[2] >= vertices and len(old.state[0]) >= faces and len(old.key[0]) >= instances:
-        return old
-    threads = numba.config.NUMBA_NUM_THREADS
-
-    def rows(kind: type, *shape: int) -> np.ndarray:
-        return np.empty((threads, *shape), kind)
-
-    return Scratch(
-        inverse_depth=rows(np.float32, lens.height * lens.width),
-        record=rows(np.int32, lens.height * lens.width),
-        tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
-        span=rows(np.int32, 2, lens.height),
-        clip=rows(np.float32, 3, 4),
-        order=rows(np.int64, instances),
-        key=rows(np.float64, instances),
-        matrix=rows(np.float32, 12),
-        vertex_start=rows(np.int64, instances),
-        point=rows(np.float32, 6, vertices),
-        pixel=rows(np.int32, 2, vertices),
-        plane=rows(np.float32, faces, 3),
-        attribute=rows(np.float32, faces, 9),
-        face=rows(np.int32, faces),
-        rank=rows(np.int32, faces),
-        state=rows(np.uint8, faces),
-        row_float=rows(np.float32, lens.width),
-        row_int=rows(np.int32, 3, lens.width + 2),
-    )

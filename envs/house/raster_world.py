@@ -1,0 +1,263 @@
+"""What the rasteriser's kernels read and write: loaded scenes as one `World`, working memory as one `Scratch`.
+
+Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex of
+every instance), R records (triangles drawn in a view), H W image, TH TW its tiles.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, no_type_check, runtime_checkable
+
+import numba
+import numpy as np
+from numba import njit
+
+from envs.house.catalog import Textures
+from envs.house.lighting import bake_light
+from envs.house.scene import Meshes, Scene
+
+TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
+
+
+@runtime_checkable
+class SharedAssets(Protocol):
+    """What every scene draws from; `envs.house.catalog.Catalog` is one."""
+
+    meshes: Meshes
+    textures: Textures
+
+
+class World(NamedTuple):
+    """Everything that can be drawn. Rows of all scenes stand end to end; `scene_range` says whose are whose."""
+
+    xyz: np.ndarray  # (3, V) float32
+    uv: np.ndarray  # (V, 2) float32
+    faces: np.ndarray  # (F, 3) int32, relative to the mesh's first vertex
+    face_slot: np.ndarray  # (F,) int32
+    face_inward: np.ndarray  # (F,) bool: the winding points against the vertex normals
+    vertex_range: np.ndarray  # (G, 2) int64
+    face_range: np.ndarray  # (G, 2) int64
+    box: np.ndarray  # (G, 6) float32: centre, half size
+    scene_range: np.ndarray  # (S, 2) int64: instances
+    mesh: np.ndarray  # (I,) int64
+    rotation_scale: np.ndarray  # (I, 3, 3) float64
+    translation: np.ndarray  # (I, 3) float64
+    mirrored: np.ndarray  # (I,) bool
+    material: np.ndarray  # (I,) int64
+    class_id: np.ndarray  # (I,) uint8
+    instance_id: np.ndarray  # (I,) uint16
+    sphere: np.ndarray  # (I, 4) float64
+    light_start: np.ndarray  # (I,) int64
+    light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
+    rgb: np.ndarray  # (M, 3) uint8
+    texture: np.ndarray  # (M,) int32
+    unlit: np.ndarray  # (M,) uint8
+    texels: np.ndarray  # (P,) uint32
+    texel_start: np.ndarray  # (T,) int64
+    size_log2: np.ndarray  # (T,) int32
+
+
+class Scratch(NamedTuple):
+    """Working memory, first axis one per thread."""
+
+    inverse_depth: np.ndarray  # (threads, H * W) float32, 0 where nothing was hit
+    record: np.ndarray  # (threads, H * W) int32, -1 there
+    tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
+    span: np.ndarray  # (threads, 2, H) int32: first column and one past the last, for the triangle being filled
+    clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
+    order: np.ndarray  # (threads, I) int64: instances in view, near first
+    key: np.ndarray  # (threads, I) float64
+    matrix: np.ndarray  # (threads, 12) float32
+    vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`, -1 for hidden ones
+    point: np.ndarray  # (threads, 6, V) float32: f*right, f*down, forward, column, row, 1/forward
+    pixel: np.ndarray  # (threads, 2, V) int32: first column and row whose centre is not before the vertex
+    plane: np.ndarray  # (threads, R, 3) float32 of 1/z
+    attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
+    face: np.ndarray  # (threads, R) int32
+    rank: np.ndarray  # (threads, R) int32: of the instance in `order`
+    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
+    row_float: np.ndarray  # (threads, W) float32: depth of the row being shaded
+    row_int: np.ndarray  # (threads, 3, W + 2) int32: of the row being shaded, texel, light, where runs start
+
+
+class Lens(NamedTuple):
+    width: int
+    height: int
+    focal_px: float
+    near_m: float
+
+
+def prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
+    """A mesh set as the kernels want it: coordinates apart, faces relative to their mesh, boxes, winding.
+
+    Meshes and their faces stand in order and without gaps, as `Meshes` says. ValueError for a face that leaves its mesh.
+    """
+    counts = np.diff(meshes.face_range, axis=1)[:, 0]
+    faces = np.ascontiguousarray(meshes.faces - np.repeat(meshes.vertex_range[:, 0], counts)[:, None], np.int32)
+    if (faces < 0).any() or (faces >= np.repeat(np.diff(meshes.vertex_range, axis=1)[:, 0], counts)[:, None]).any():
+        raise ValueError("meshes.faces: expected rows inside the vertex range of the face's mesh, got one outside")
+    box, max_slot = np.zeros((len(counts), 6), np.float32), np.zeros(len(counts), np.int64)
+    for g, (begin, end) in enumerate(meshes.face_range):
+        max_slot[g] = meshes.face_slot[begin:end].max(initial=0)
+    for g, (begin, end) in enumerate(meshes.vertex_range):
+        if end > begin:
+            low, high = meshes.vertices[begin:end].min(axis=0), meshes.vertices[begin:end].max(axis=0)
+            box[g] = *((low + high) / 2), *((high - low) / 2 * np.float32(1.00001) + np.float32(1e-6))
+    inward = np.empty(len(faces), np.bool_)
+    _face_inward(meshes.vertices, meshes.normals, meshes.faces, inward)
+    return {
+        "xyz": np.ascontiguousarray(meshes.vertices.T),
+        "normals": meshes.normals,
+        "uv": meshes.uv,
+        "faces": faces,
+        "face_slot": meshes.face_slot,
+        "face_inward": inward,
+        "vertex_range": meshes.vertex_range.astype(np.int64),
+        "face_range": meshes.face_range.astype(np.int64),
+        "box": box,
+        "max_slot": max_slot,
+    }
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _face_inward(vertices, normals, faces, out):
+    """out[f] = whether the cross product of face f's edges points against its vertex normals."""
+    for f in range(faces.shape[0]):
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        ux, uy, uz = vertices[b, 0] - vertices[a, 0], vertices[b, 1] - vertices[a, 1], vertices[b, 2] - vertices[a, 2]
+        vx, vy, vz = vertices[c, 0] - vertices[a, 0], vertices[c, 1] - vertices[a, 1], vertices[c, 2] - vertices[a, 2]
+        nx = normals[a, 0] + normals[b, 0] + normals[c, 0]
+        ny = normals[a, 1] + normals[b, 1] + normals[c, 1]
+        nz = normals[a, 2] + normals[b, 2] + normals[c, 2]
+        out[f] = (uy * vz - uz * vy) * nx + (uz * vx - ux * vz) * ny + (ux * vy - uy * vx) * nz < 0
+
+
+def build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Sequence[Scene]) -> World:
+    """Puts the scenes' meshes behind the shared ones, and their instances and materials end to end.
+
+    `shared` is `prepare_meshes(assets.meshes)`. ValueError for a scene that points outside its own arrays.
+    """
+    parts = [shared, *(prepare_meshes(scene.meshes) for scene in scenes)]
+    num_textures = len(assets.textures.offset)
+    for scene, part in zip(scenes, parts[1:], strict=True):
+        _check_scene(scene, (shared, part), num_textures)
+    meshes = _join_meshes(parts)
+    rows = _join_instances(scenes, parts)
+    rotation_scale, mesh = rows["rotation_scale"], rows["mesh"]
+    num_lights = np.diff(meshes["vertex_range"], axis=1)[:, 0][mesh]
+    light_end = np.cumsum(num_lights)
+    light = np.empty((num_lights.sum(), 2), np.uint8)
+    light_start = light_end - num_lights
+    normal_matrix = np.swapaxes(np.linalg.inv(rotation_scale), 1, 2)
+    bake_light(meshes.pop("normals"), meshes["vertex_range"], mesh, normal_matrix, light_start, light)
+    return World(
+        **meshes,
+        **rows,
+        mirrored=np.linalg.det(rotation_scale) < 0,
+        light_start=light_start,
+        light=light,
+        rgb=_join([scene.materials.rgb for scene in scenes], np.uint8, 3),
+        texture=_join([scene.materials.texture for scene in scenes], np.int32),
+        unlit=_join([scene.materials.unlit for scene in scenes], np.uint8),
+        texels=_read_only(assets.textures.texels),
+        texel_start=_read_only(assets.textures.offset),
+        size_log2=_read_only(assets.textures.size_log2),
+    )
+
+
+def _check_scene(scene: Scene, parts: tuple[dict[str, np.ndarray], ...], num_textures: int) -> None:
+    """ValueError where the kernels, which do not check, would read outside an array or lose a number."""
+    items, num_materials = scene.instances, len(scene.materials.rgb)
+    slots = np.concatenate([part["max_slot"] for part in parts])
+    last_material = items.material + slots[items.mesh.clip(0, len(slots) - 1)] if len(slots) else items.material
+    limits = (
+        ("instances.mesh", items.mesh, 0, len(slots)),
+        ("instances.material, with the mesh's slots,", np.append(items.material, last_material), 0, num_materials),
+        ("instances.class_id", items.class_id, 0, 1 << 8),
+        ("instances.instance_id", items.instance_id, 0, 1 << 16),
+        ("materials.texture", scene.materials.texture, -1, num_textures),
+    )
+    for name, values, low, end in limits:
+        if len(values) and not (low <= values.min() and values.max() < end):
+            raise ValueError(
+                f"scene {scene.house_id}: {name} expected from {low} to {end - 1}, "
+                f"got {values.min()} to {values.max()}; build the scene with the catalogue that it is drawn with"
+            )
+    if not (np.abs(np.linalg.det(items.rotation_scale.astype(np.float64))) > 1e-12).all():
+        raise ValueError(f"scene {scene.house_id}: instances.rotation_scale has a matrix that flattens its mesh")
+
+
+def _join_meshes(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Mesh sets end to end; the ranges count on."""
+    joined = {name: [part[name] for part in parts] for name in parts[0] if name != "max_slot"}
+    for name, per_row in (("vertex_range", "normals"), ("face_range", "faces")):
+        starts = np.cumsum([0] + [len(rows) for rows in joined[per_row]])
+        joined[name] = [rows + start for rows, start in zip(joined[name], starts, strict=False)]
+    return {name: np.concatenate(rows, axis=1 if name == "xyz" else 0) for name, rows in joined.items()}
+
+
+def _join_instances(scenes: Sequence[Scene], parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Instances end to end; their meshes and materials become rows of the joined arrays."""
+    items = [scene.instances for scene in scenes]
+    num_meshes = np.cumsum([len(part["box"]) for part in parts])
+    num_materials = np.cumsum([0] + [len(scene.materials.rgb) for scene in scenes])
+    num_instances = np.cumsum([0] + [len(item.mesh) for item in items])
+    shift = [np.where(item.mesh < num_meshes[0], 0, num_meshes[k] - num_meshes[0]) for k, item in enumerate(items)]
+    return {
+        "scene_range": np.stack([num_instances[:-1], num_instances[1:]], axis=1).astype(np.int64),
+        "mesh": _join([item.mesh + by for item, by in zip(items, shift, strict=True)], np.int64),
+        "material": _join([item.material + num_materials[k] for k, item in enumerate(items)], np.int64),
+        "rotation_scale": _join([item.rotation_scale for item in items], np.float64, 3, 3),
+        "translation": _join([item.translation for item in items], np.float64, 3),
+        "class_id": _join([item.class_id for item in items], np.uint8),
+        "instance_id": _join([item.instance_id for item in items], np.uint16),
+        "sphere": _join([item.sphere for item in items], np.float64, 4),
+    }
+
+
+def _join(arrays: list[np.ndarray], kind: type, *width: int) -> np.ndarray:
+    return np.concatenate([np.empty((0, *width), kind), *(np.asarray(array, kind) for array in arrays)])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that Numba types alike wherever the array comes from, so that nothing is compiled twice."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
+    """Working memory that is large enough for the world's largest scene; the old one where it is."""
+    vertices = faces = instances = 1
+    for first, last in world.scene_range:
+        rows = world.mesh[first:last]
+        vertices = max(vertices, int(np.diff(world.vertex_range[rows], axis=1).sum()))
+        faces = max(faces, int(np.diff(world.face_range[rows], axis=1).sum()))
+        instances = max(instances, int(last - first))
+    if old and old.point.shape[2] >= vertices and len(old.state[0]) >= faces and len(old.key[0]) >= instances:
+        return old
+    threads = numba.config.NUMBA_NUM_THREADS
+
+    def rows(kind: type, *shape: int) -> np.ndarray:
+        return np.empty((threads, *shape), kind)
+
+    return Scratch(
+        inverse_depth=rows(np.float32, lens.height * lens.width),
+        record=rows(np.int32, lens.height * lens.width),
+        tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
+        span=rows(np.int32, 2, lens.height),
+        clip=rows(np.float32, 3, 4),
+        order=rows(np.int64, instances),
+        key=rows(np.float64, instances),
+        matrix=rows(np.float32, 12),
+        vertex_start=rows(np.int64, instances),
+        point=rows(np.float32, 6, vertices),
+        pixel=rows(np.int32, 2, vertices),
+        plane=rows(np.float32, faces, 3),
+        attribute=rows(np.float32, faces, 9),
+        face=rows(np.int32, faces),
+        rank=rows(np.int32, faces),
+        state=rows(np.uint8, faces),
+        row_float=rows(np.float32, lens.width),
+        row_int=rows(np.int32, 3, lens.width + 2),
+    )
