@@ -31,7 +31,7 @@ MODALITIES = ("rgb", "depth", "class_id")
 FLOOR_CELLS = 300  # a coarse floor is enough to stand on
 CANDIDATES = 32  # places tried for a view of an object
 OBJECT_DISTANCE_M = (0.5, 3.0)
-HOUSES_IN_MEMORY = 128
+HOUSES_IN_MEMORY = 256  # under 1 MB each
 
 
 @dataclass(frozen=True, slots=True)

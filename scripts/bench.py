@@ -2,6 +2,8 @@
 
     python scripts/bench.py render                          # frames a second, and where the time goes
     python scripts/bench.py render --size 84 --modalities rgb --threads 1 2 --views 256
+    python scripts/bench.py navigate                        # floor, distance fields, shortest walks, simulator
+    python scripts/bench.py encode                          # the encoder as it was trained and as it is used
 
 A part adds itself by a function that takes the subparsers, in PARTS. Every figure is the median of `--repeats` runs
 beside the best, since machines are shared.
@@ -15,16 +17,21 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from data.expert import costs_to_go
+from data.view_points import ViewPointFinder
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import generate_house
-from envs.house.navigation import build_floor
+from envs.house.navigation import Goal, build_floor, distance_fields, sample_start
 from envs.house.raster_kernels import _place, _transform, draw
 from envs.house.rasterizer import MODALITIES, Camera, Renderer
 from envs.house.scene import Scene
+from envs.house.simulator import HouseSimulator
+from models.encoder import WEIGHTS, Encoder, load_encoder
 
 
 def measure(run: Callable[[], object], repeats: int) -> tuple[float, float]:
@@ -115,7 +122,79 @@ def add_render(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_render)
 
 
-PARTS = (add_render,)
+def bench_encode(args: argparse.Namespace) -> None:
+    encoder = load_encoder() if WEIGHTS.exists() else Encoder().eval()
+    scenes, scene_index, poses = furnished_houses(2, args.batch)
+    renderer = Renderer(Camera(encoder.height_px, encoder.width_px), ("rgb",))
+    renderer.load(scenes)
+    rgb = torch.from_numpy(renderer.render(scene_index, poses)["rgb"])
+    forms = {"as trained": encoder} | {f"frozen {p}": encoder.for_inference(p) for p in ("float32", "bfloat16")}
+    with torch.inference_mode():
+        exact = encoder(rgb)
+        for threads in args.threads:
+            torch.set_num_threads(threads)
+            for name, form in forms.items():
+                best, median = measure(lambda form=form: form(rgb), args.repeats)
+                error = float((form(rgb) - exact).norm() / exact.norm())
+                print(
+                    f"encode, {name}: batch {args.batch}, {threads} threads: {args.batch / best:.0f} frames/s best, "
+                    f"{args.batch / median:.0f} median; relative error {error:.4f}"
+                )
+
+
+def add_encode(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("encode", help="frames a second of models.encoder, with the error of each form")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, torch.get_num_threads()}))
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.set_defaults(run=bench_encode)
+
+
+def bench_navigate(args: argparse.Namespace) -> None:
+    catalog, finder, rng = load_catalog(), ViewPointFinder(), np.random.default_rng(0)
+    for index in range(args.houses):
+        house = generate_house(seed=0, split="train", index=index)
+        scene = build_scene(house, catalog)
+        floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)
+        targets = [(thing.id,) for thing in house.objects]
+        goals = [Goal(poses, 0.25) for poses in finder(house, targets) if poses][: args.targets]
+        starts = [sample_start(rng, floor, field) for field in distance_fields(floor, goals)]
+        searches = costs_to_go(floor, goals)
+        length = np.mean([len(search.walk(start).actions) for search, start in zip(searches, starts)])
+        parts = {
+            "floor": (lambda: build_floor(house, scene, catalog.meshes, resolution=args.resolution), 1),
+            "view points": (lambda: finder(house, targets), len(targets)),
+            "distance field": (lambda: distance_fields(floor, goals), len(goals)),
+            "cost-to-go": (lambda: costs_to_go(floor, goals), len(goals)),
+            "walk": (lambda: [search.walk(start) for search, start in zip(searches, starts)], len(goals)),
+        }
+        figures = [f"{name} {1e3 * measure(run, args.repeats)[0] / count:.1f}" for name, (run, count) in parts.items()]
+        print(
+            f"navigate {house.id}: {floor.num_free * floor.cell_m**2:.0f} m2 free in {args.resolution}^2 cells, walks of "
+            f"{length:.0f} actions, {numba.get_num_threads()} threads; best ms each: {', '.join(figures)}"
+        )
+    simulator = HouseSimulator([house], num_agents=args.agents, camera=Camera(8, 8), resolution=args.resolution)
+    goal_of = np.arange(args.agents) % len(goals)
+    scenes = np.zeros(args.agents, np.int64)
+    simulator.reset(np.arange(args.agents), scenes, np.array(starts)[goal_of], [goals[k] for k in goal_of])
+    actions = rng.choice(3, (100, args.agents), p=[0.6, 0.2, 0.2])
+    best, _ = measure(
+        lambda: [(simulator.step(row), simulator.distance_m, simulator.room) for row in actions], args.repeats
+    )
+    print(f"simulate {args.agents} agents: {actions.size / best:.0f} steps/s (move, distance, room; one thread)")
+
+
+def add_navigate(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("navigate", help="floor, distance fields, shortest walks, simulator steps")
+    parser.add_argument("--houses", type=int, default=2)
+    parser.add_argument("--targets", type=int, default=16, help="targets a house")
+    parser.add_argument("--resolution", type=int, default=1000)
+    parser.add_argument("--agents", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.set_defaults(run=bench_navigate)
+
+
+PARTS = (add_render, add_encode, add_navigate)
 
 
 def main() -> None:
