@@ -8,10 +8,11 @@ What is taken, as what, how large and which materials are painted is said by `en
 are `pack.npz` (geometry and textures), `catalog.json` (the same models as a document) and `ATTRIBUTION.md`.
 
 A curation entry has `model` (a catalogue id), `shape` (a name in `scripts/asset_shapes.py`) or `parts` (a list of
-{model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`; where needed
-`main` (materials that paint goes on), `name`, `elevation_m`, `top_m`, `size_m`, `color`, `recolorable` (to overrule what
-is worked out), `keep_groups` or `drop_groups` (OBJ groups), `drop_materials`, `unlit` (materials that shine), and
-`triangles` (at most) or `error_m` (how far the surface may move) where decimation by rule does too much or too little.
+{model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`. Where needed:
+`main` (materials that paint goes on), `name`, `elevation_m`, `top_m`, `size_m`, `color` and `recolorable` (to overrule
+what is worked out), `rgb` (material: flat colour), `unlit` (materials that shine), `drop_materials`, `keep_groups` or
+`drop_groups` (OBJ groups), and `triangles` (at most) or `error_m` (how far the surface may move) where decimation by
+rule does too much or too little.
 """
 
 import argparse
@@ -85,6 +86,7 @@ def build_model(curated: dict, libraries: Libraries, images: Images, flat_colors
     for slot in shape.slots:
         slot.main = slot.main or slot.name in curated.get("main", ())
         slot.unlit = slot.unlit or slot.name in curated.get("unlit", ())
+        slot.rgb = tuple(curated.get("rgb", {}).get(slot.name, slot.rgb))
         slot.rgb = tuple(max(DARKEST, c) for c in slot.rgb) if slot.image is None else (255, 255, 255)
     shape = _drop_empty_slots(decimate(shape, **_limits(curated)))
     if "size_m" in curated:
