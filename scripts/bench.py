@@ -23,9 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from data.expert import costs_to_go
 from data.view_points import ViewPointFinder
+from envs.episode import Pose
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import generate_house
+from envs.house.house import House
 from envs.house.navigation import Goal, build_floor, distance_fields, sample_start
 from envs.house.raster_kernels import _place, _transform, draw
 from envs.house.rasterizer import MODALITIES, Camera, Renderer
@@ -150,29 +152,36 @@ def add_encode(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_encode)
 
 
+def bench_house(house: House, finder: ViewPointFinder, args: argparse.Namespace) -> tuple[list[Goal], list[Pose]]:
+    """Prints what a house's floor and the walks in it take; returns goals and far starts in it."""
+    catalog, rng = load_catalog(), np.random.default_rng(0)
+    scene = build_scene(house, catalog)
+    floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)
+    targets = [(thing.id,) for thing in house.objects]
+    goals = [Goal(poses, 0.25) for poses in finder(house, targets) if poses][: args.targets]
+    starts = [sample_start(rng, floor, field) for field in distance_fields(floor, goals)]
+    searches = costs_to_go(floor, goals)
+    length = np.mean([len(search.walk(start).actions) for search, start in zip(searches, starts)])
+    parts = {
+        "floor": (lambda: build_floor(house, scene, catalog.meshes, resolution=args.resolution), 1),
+        "view points": (lambda: finder(house, targets), len(targets)),
+        "distance field": (lambda: distance_fields(floor, goals), len(goals)),
+        "cost-to-go": (lambda: costs_to_go(floor, goals), len(goals)),
+        "walk": (lambda: [search.walk(start) for search, start in zip(searches, starts)], len(goals)),
+    }
+    figures = [f"{name} {1e3 * measure(run, args.repeats)[0] / count:.1f}" for name, (run, count) in parts.items()]
+    print(
+        f"navigate {house.id}: {floor.num_free * floor.cell_m**2:.0f} m2 free in {args.resolution}^2 cells, walks of "
+        f"{length:.0f} actions, {numba.get_num_threads()} threads; best ms each: {', '.join(figures)}"
+    )
+    return goals, starts
+
+
 def bench_navigate(args: argparse.Namespace) -> None:
-    catalog, finder, rng = load_catalog(), ViewPointFinder(), np.random.default_rng(0)
+    finder, rng = ViewPointFinder(), np.random.default_rng(0)
     for index in range(args.houses):
         house = generate_house(seed=0, split="train", index=index)
-        scene = build_scene(house, catalog)
-        floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)
-        targets = [(thing.id,) for thing in house.objects]
-        goals = [Goal(poses, 0.25) for poses in finder(house, targets) if poses][: args.targets]
-        starts = [sample_start(rng, floor, field) for field in distance_fields(floor, goals)]
-        searches = costs_to_go(floor, goals)
-        length = np.mean([len(search.walk(start).actions) for search, start in zip(searches, starts)])
-        parts = {
-            "floor": (lambda: build_floor(house, scene, catalog.meshes, resolution=args.resolution), 1),
-            "view points": (lambda: finder(house, targets), len(targets)),
-            "distance field": (lambda: distance_fields(floor, goals), len(goals)),
-            "cost-to-go": (lambda: costs_to_go(floor, goals), len(goals)),
-            "walk": (lambda: [search.walk(start) for search, start in zip(searches, starts)], len(goals)),
-        }
-        figures = [f"{name} {1e3 * measure(run, args.repeats)[0] / count:.1f}" for name, (run, count) in parts.items()]
-        print(
-            f"navigate {house.id}: {floor.num_free * floor.cell_m**2:.0f} m2 free in {args.resolution}^2 cells, walks of "
-            f"{length:.0f} actions, {numba.get_num_threads()} threads; best ms each: {', '.join(figures)}"
-        )
+        goals, starts = bench_house(house, finder, args)
     simulator = HouseSimulator([house], num_agents=args.agents, camera=Camera(8, 8), resolution=args.resolution)
     goal_of = np.arange(args.agents) % len(goals)
     scenes = np.zeros(args.agents, np.int64)
