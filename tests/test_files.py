@@ -1,0 +1,53 @@
+"""Files are whole or not there, the data folder can be written, and imports point one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from envs.files import data_root, fingerprint, written_aside
+
+ROOT = Path(__file__).parents[1]
+LAYERS = ("envs", "data", "models", "scripts")
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file.txt"
+    with written_aside(path) as aside:
+        aside.write_text("first")
+        assert not path.exists()
+    assert path.read_text() == "first"
+    with pytest.raises(OSError, match="No space left"), written_aside(path) as aside:
+        aside.write_text("sec")
+        raise OSError(28, "No space left on device")
+    assert path.read_text() == "first" and [p.name for p in path.parent.iterdir()] == ["file.txt"]
+
+
+def test_the_data_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQA_DATA", str(tmp_path / "data"))
+    assert data_root() == tmp_path / "data" and data_root().is_dir()
+    monkeypatch.delenv("EQA_DATA")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_root() == tmp_path / ".cache" / "eqa"
+
+
+def test_a_data_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("EQA_DATA", str(tmp_path / "file" / "data"))
+    with pytest.raises(ValueError, match="expected a folder that can be written.*EQA_DATA"):
+        data_root()
+
+
+def test_a_fingerprint_follows_content_not_order() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1}) != fingerprint({"a": 1, "b": [3]})
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_point_from_scripts_over_models_and_data_to_envs(layer: str) -> None:
+    above = set(LAYERS[LAYERS.index(layer) + 1 :])
+    for path in (ROOT / layer).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            wrong = [name for name in names if name.split(".")[0] in above]
+            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"

@@ -1,0 +1,111 @@
+"""The commands of the README, typed at scale=tiny: they make what they promise, use it again, and go on when killed."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.slow
+
+
+class Bench:
+    """Runs commands in the project with data and runs of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.runs = folder / "data", folder / "runs"
+
+    def start(self, *words: str) -> subprocess.Popen:
+        environment = {**os.environ, "EQA_DATA": str(self.data), "COLUMNS": "120"}
+        command = [sys.executable, *words]
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, *words: str, fails: bool = False) -> str:
+        process = self.start(*words)
+        output, _ = process.communicate(timeout=1200)
+        assert (process.returncode != 0) == fails, output
+        return output
+
+    def train(self, run: str) -> list[str]:
+        return ["train.py", "+experiment=il", "scale=tiny", f"hydra.run.dir={self.runs / run}"]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.fixture(scope="module")
+def trained(bench: Bench) -> Path:
+    output = bench.run(*bench.train("first"))
+    assert "PACMAN+Q" in output and str(bench.runs / "first").replace("\n", "") in output.replace("\n", "")
+    return bench.runs / "first"
+
+
+def rows(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_folder_holds_what_the_readme_promises(trained: Path) -> None:
+    for name in ("agent.ckpt", "metrics.jsonl", "table.md", "table.csv", "curves_navigator.png", "curves_answerer.png"):
+        assert (trained / name).stat().st_size > 0, name
+    assert list((trained / "plans").glob("*.png")) and list((trained / "films").glob("*.gif"))
+    walked = [r for r in rows(trained) if r["spawn"] is not None]
+    assert {r["agent"] for r in walked} == {"random walk", "forward only", "PACMAN+Q", "shortest path + answerer"}
+    assert all(r["d_T"] == 0 and r["stop"] for r in walked if r["agent"].startswith("shortest"))
+    with (trained / "table.csv").open() as file:
+        assert {"d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "rank", "correct"} <= {
+            e["metric"] for e in csv.DictReader(file)
+        }
+
+
+def test_a_second_run_uses_the_data_again_and_gives_the_same_numbers(bench: Bench, trained: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in bench.data.rglob("*") if p.is_file()}
+    bench.run(*bench.train("second"))
+    assert {p: p.stat().st_mtime_ns for p in bench.data.rglob("*") if p.is_file()} == before
+    assert rows(bench.runs / "second") == rows(trained)
+
+
+def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: Path) -> None:
+    folder = bench.runs / "eval"
+    words = [f"checkpoint={trained / 'agent.ckpt'}", "scale=tiny", f"hydra.run.dir={folder}"]
+    bench.run("eval.py", *words)
+    assert rows(folder) == rows(trained)
+    assert (folder / "table.md").read_text() == (trained / "table.md").read_text()
+    assert "expected one of" in bench.run("eval.py", *words, "split=tset", fails=True)
+
+
+def test_a_killed_run_goes_on_from_its_last_epoch(bench: Bench, trained: Path) -> None:
+    process = bench.start(*bench.train("killed"))
+    last = bench.runs / "killed" / "answerer" / "last.ckpt"
+    deadline = time.monotonic() + 600
+    while not last.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert last.exists() and not (bench.runs / "killed" / "finished").exists()
+    navigator = (bench.runs / "killed" / "navigator" / "last.ckpt").read_bytes()
+    bench.run(*bench.train("killed"))
+    assert (bench.runs / "killed" / "finished").exists()
+    assert (bench.runs / "killed" / "navigator" / "last.ckpt").read_bytes() == navigator
+    assert {r["agent"] for r in rows(bench.runs / "killed")} == {r["agent"] for r in rows(trained)}
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", None])
+def test_what_is_no_agent_is_refused_before_any_work(bench: Bench, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "agent.ckpt"
+    if content is None:
+        torch.save({"state_dict": {}}, path)
+    else:
+        path.write_bytes(content)
+    output = bench.run("eval.py", f"checkpoint={path}", f"hydra.run.dir={tmp_path / 'run'}", fails=True)
+    assert "ValueError" in output and "agent.ckpt" in output
