@@ -4,6 +4,9 @@
     python scripts/bench.py render --size 84 --modalities rgb --threads 1 2 --views 256
     python scripts/bench.py navigate                        # floor, distance fields, shortest walks, simulator
     python scripts/bench.py encode                          # the encoder as it was trained and as it is used
+    python scripts/bench.py demos                           # walking, drawing, encoding and storing demonstrations
+    python scripts/bench.py learn                           # how long training waits for its data
+    python scripts/bench.py play                            # agents in lockstep, and where the time goes
 
 A part adds itself by a function that takes the subparsers, in PARTS. Every figure is the median of `--repeats` runs
 beside the best, since machines are shared.
@@ -34,6 +37,7 @@ from envs.house.rasterizer import MODALITIES, Camera, Renderer
 from envs.house.scene import Scene
 from envs.house.simulator import HouseSimulator
 from models.encoder import WEIGHTS, Encoder, load_encoder
+from scripts.bench_pipeline import add_pipeline
 
 
 def measure(run: Callable[[], object], repeats: int) -> tuple[float, float]:
@@ -203,7 +207,7 @@ def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_navigate)
 
 
-PARTS = (add_render, add_encode, add_navigate)
+PARTS = (add_render, add_encode, add_navigate, add_pipeline)
 
 
 def main() -> None:

@@ -1,0 +1,158 @@
+"""Parts of `scripts/bench.py` about the pipeline: making demonstrations, learning from them, playing agents."""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from data.curriculum import length_batches
+from data.datamodules import Walks
+from data.demonstrations import Demonstrations, Recording, build
+from data.generated import Recorder
+from data.view_points import ViewPointFinder
+from data.vocabulary import Vocabulary
+from envs.actions import Action
+from envs.episode import Episode
+from envs.house.generator import generate_house
+from envs.house.house import House
+from envs.house.navigation import Goal
+from envs.house.simulator import HouseSimulator
+from models.encoder import WEIGHTS, Encoder, load_encoder
+from models.eyes import Eyes
+from models.imitation import NavigatorImitation
+from models.pacman import Pacman
+from models.walkers import NavigatorWalker, Start
+
+
+class Timed:
+    """A function that adds up the seconds spent in it."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function, self.seconds, self.calls = function, 0.0, 0
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        start = time.perf_counter()
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - start
+            self.calls += 1
+
+
+def eyes() -> Eyes:
+    return Eyes(load_encoder() if WEIGHTS.exists() else Encoder())
+
+
+def some_episodes(house: House, count: int) -> list[Episode]:
+    """Walks to make in a house: to the first objects that can be seen."""
+    targets = [(thing.id,) for thing in house.objects]
+    seen = [(t[0], v) for t, v in zip(targets, ViewPointFinder()(house, targets), strict=True) if v][:count]
+    return [
+        Episode(f"{house.id}-{i}", house.id, "what color is it?", "red", "color", "bench", i, None, views, 0.25)
+        for i, views in seen
+    ]
+
+
+def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]:
+    """Demonstrations of a few houses, and the seconds that each step took."""
+    houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
+    recorder = Recorder(houses.__getitem__, eyes())
+    episodes = [some_episodes(house, args.episodes) for house in houses.values()]
+    recorder(episodes[0][0].scene_id, episodes[0])  # compiles
+    recorder.encode, recorder.renderer.render = Timed(recorder.encode), Timed(recorder.renderer.render)
+    recorder = Timed(recorder)
+    recordings = [recorder(of_house[0].scene_id, of_house) for of_house in episodes[1:]]
+    inner = recorder.function
+    seconds = {"render": inner.renderer.render.seconds, "encode": inner.encode.seconds}
+    return recordings, {"walk": recorder.seconds - sum(seconds.values()), **seconds}
+
+
+def bench_demos(args: argparse.Namespace) -> None:
+    recordings, seconds = record(args)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        for number, recording in enumerate(recordings):
+            recording.save(Path(folder) / f"{number}.h5", {})
+        seconds["store"] = time.perf_counter() - start
+    frames = sum(len(r.actions) for r in recordings)
+    print(
+        f"demos: {sum(len(r.episodes) for r in recordings)} walks of {frames} frames in {args.houses} houses, "
+        f"{frames / sum(seconds.values()):.0f} frames/s; ms a frame: "
+        + ", ".join(f"{name} {1e3 * s / frames:.2f}" for name, s in seconds.items())
+    )
+
+
+def bench_learn(args: argparse.Namespace) -> None:
+    recordings, _ = record(args)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.h5"
+        parts = {r.episodes[0].scene_id: r for r in recordings}
+        list(build(path, [e for r in recordings for e in r.episodes], lambda i, _: parts[i], configuration={}))
+        demos = Demonstrations.open(path)
+        vocabulary = Vocabulary.of(demos.episodes)
+        walks = Walks(demos, vocabulary)
+        batches = length_batches(demos.lengths, args.batch, rng=np.random.default_rng(0)) * args.repeats
+        fetch = Timed(walks.__getitems__)
+        learner = NavigatorImitation(len(vocabulary.words), demos.features.shape[1])
+        optimizer = learner.configure_optimizers()
+        learner.log = lambda *_, **__: None
+
+        def step(batch: dict) -> None:
+            optimizer.zero_grad()
+            learner.training_step(learner.on_before_batch_transfer(batch, 0), 0).backward()
+            optimizer.step()
+
+        step(walks.__getitems__(batches[0].tolist()))
+        learn = Timed(step)
+        for batch in batches:
+            learn(fetch(batch.tolist()))
+    print(
+        f"learn: navigator, batch {args.batch}, {len(batches)} batches of {demos.lengths.mean():.0f} actions: ms a batch: "
+        f"data {1e3 * fetch.seconds / fetch.calls:.1f}, learning {1e3 * learn.seconds / learn.calls:.1f}"
+    )
+
+
+def bench_play(args: argparse.Namespace) -> None:
+    house = generate_house(seed=0, split="train", index=0)
+    see = eyes()
+    episode = some_episodes(house, 1)[0]
+    navigator = Pacman(64, see.encoder.feature_size)
+    for num in args.agents:
+        simulator = HouseSimulator([house], num_agents=num)
+        free = simulator.floors[0].centres()
+        poses = np.column_stack([free[np.linspace(0, len(free) - 1, num).astype(int)], np.zeros(num)])
+        simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
+        walker = NavigatorWalker(navigator)
+        questions = torch.ones((num, 8), dtype=torch.int64)
+        walker.begin(Start(questions, torch.empty(num, 0, 1), torch.empty(num, 0, dtype=torch.int64), []))
+        parts = {"render": simulator.render, "encode": see, "policy": walker.act, "simulate": simulator.step}
+        for timed in (False, True):  # the first round compiles
+            parts = {name: Timed(part.function if isinstance(part, Timed) else part) for name, part in parts.items()}
+            for _ in range(args.steps if timed else 2):
+                features = torch.from_numpy(parts["encode"](parts["render"]()["rgb"])).float()
+                actions = parts["policy"](features, np.ones(num, bool))
+                parts["simulate"](np.where(actions == Action.STOP, Action.LEFT, actions))
+        seconds = sum(part.seconds for part in parts.values())
+        print(
+            f"play: {num} agents: {num * args.steps / seconds:.0f} actions/s; ms an action: "
+            + ", ".join(f"{name} {1e3 * part.seconds / num / args.steps:.2f}" for name, part in parts.items())
+        )
+
+
+def add_pipeline(parts: argparse._SubParsersAction) -> None:
+    demos = parts.add_parser("demos", help="demonstrations: walk, render, encode, store")
+    learn = parts.add_parser("learn", help="imitation: waiting for data, and learning")
+    play = parts.add_parser("play", help="agents in lockstep: render, encode, policy, simulate")
+    for parser, run in ((demos, bench_demos), (learn, bench_learn), (play, bench_play)):
+        parser.set_defaults(run=run)
+    for parser in (demos, learn):
+        parser.add_argument("--houses", type=int, default=4)
+        parser.add_argument("--episodes", type=int, default=7, help="walks in each house")
+    learn.add_argument("--batch", type=int, default=20)
+    learn.add_argument("--repeats", type=int, default=4)
+    play.add_argument("--agents", type=int, nargs="+", default=[1, 8, 48])
+    play.add_argument("--steps", type=int, default=10)
