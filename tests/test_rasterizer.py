@@ -8,7 +8,10 @@ import pytest
 from embreex import rtcore_scene
 from embreex.mesh_construction import TriangleMesh
 
-from envs.house.catalog import Textures
+from envs.house.build import build_scene
+from envs.house.catalog import Textures, load_catalog
+from envs.house.generator import generate_house
+from envs.house.navigation import build_floor
 from envs.house.rasterizer import Camera, Renderer, render_top_down
 from envs.house.scene import Instances, Materials, Meshes, Scene
 
@@ -200,7 +203,26 @@ def test_depth_and_instances_agree_with_embree_in_random_rooms(camera):
     assert same / pixels >= 0.995
 
 
-def test_room_that_shares_no_corner_with_its_neighbour_leaves_no_gap_between_its_own_triangles():
+def test_generated_house_agrees_with_embree():
+    catalog = load_catalog()
+    house = generate_house(seed=0, split="train", index=0)
+    scene = build_scene(house, catalog)
+    free = build_floor(house, scene, catalog.meshes, resolution=200).centres()
+    rng = np.random.default_rng(0)
+    poses = np.column_stack([rng.choice(free, 12), rng.integers(0, 40, 12) * np.radians(9)])
+    renderer = Renderer(assets=catalog)
+    renderer.load([scene])
+    images = renderer.render(np.zeros(12, np.int32), poses)
+    triangles, owner = world_triangles(catalog, scene)
+    rows = np.array([i for i, _, _ in owner])
+    traced = [embree(triangles, Camera(), pose) for pose in poses]
+    assert np.mean([np.abs(images["depth"][n] - depth) < 1e-3 for n, (depth, _) in enumerate(traced)]) >= 0.999
+    for name in ("instance_id", "class_id"):
+        expected = np.append(getattr(scene.instances, name)[rows], 0)
+        assert np.mean([images[name][n] == expected[triangle] for n, (_, triangle) in enumerate(traced)]) >= 0.995
+
+
+def test_triangles_that_share_edges_leave_no_gap_whatever_the_order_of_their_corners():
     rng = np.random.default_rng(1)
     steps = np.linspace(-5, 5, 40)
     x, y = np.meshgrid(steps, steps)

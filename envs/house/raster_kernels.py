@@ -22,6 +22,9 @@ from numba import get_thread_id, njit, prange
 
 from envs.house.raster_world import TILE
 
+LANES = (
+    8  # short loops run over whole multiples of this, so that they have no slow remainder; buffers are padded for it
+)
 CHUNK = 16  # pixels that share one choice of mip level
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 
@@ -227,8 +230,9 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, 
         return 0
     long, upper, lower = (x2 - x0) / (y2 - y0), (x1 - x0) / (y1 - y0), (x2 - x1) / (y2 - y1)
     left, right = span[0], span[1]
-    left_rows, right_rows = left[top:bottom], right[top:bottom]
-    for i in range(bottom - top):
+    whole = (bottom - top + LANES - 1) & -LANES
+    left_rows, right_rows = left[top : top + whole], right[top : top + whole]
+    for i in range(whole):
         y = _F(np.int32(top + i)) + oy
         one = x0 + (y - y0) * long - ox
         other = (x0 + (y - y0) * upper if y < y1 else x1 + (y - y1) * lower) - ox
@@ -244,10 +248,11 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, 
         looked_at += n
         start = i * width + first
         base = a * (_F(first) + ox) + (b * (_F(np.int32(i)) + oy) + c)
-        depth_row, id_row = depth[start : start + n], ids[start : start + n]
-        for j in range(n):
+        whole = (n + LANES - 1) & -LANES
+        depth_row, id_row = depth[start : start + whole], ids[start : start + whole]
+        for j in range(whole):
             value = min(max(a * _F(np.int32(j)) + base, low), high)
-            if value > depth_row[j]:
+            if (np.int32(j) < n) & (value > depth_row[j]):
                 depth_row[j] = value
                 id_row[j] = record
     return looked_at
@@ -351,8 +356,8 @@ def _draw_scene(world, scene, view, lens, s, t):
     start = record = looked_at = 0
     for rank in range(count):
         i = order[rank]
-        if looked_at * REFRESH_SHARE > depth.size:
-            _refresh_tiles(depth, lens, tile, s.row_float[t])
+        if looked_at * REFRESH_SHARE > lens.width * lens.height:
+            _refresh_tiles(depth, lens, tile, s.row_float[t, : lens.width])
             looked_at = 0
         _place(world, i, view, lens, matrix)
         verdict = _box_verdict(world.box[world.mesh[i]], matrix, lens, tile)
@@ -409,6 +414,20 @@ def _mip_level(plane, q, x, y, iz, size_log2):
 
 @njit(**_INNER)
 @no_type_check
+def _fill_run(out, value):
+    for j in range(out.size):
+        out[j] = value
+
+
+@njit(**_INNER)
+@no_type_check
+def _copy(source, target):
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@njit(**_INNER)
+@no_type_check
 def _shade_light(q, x, y, z, light):
     """Light of a run of pixels at depths z, 0 to 256, from the plane of light/z."""
     base, step = q[1] * y + q[2], q[0]
@@ -419,8 +438,8 @@ def _shade_light(q, x, y, z, light):
 
 @njit(**_INNER)
 @no_type_check
-def _shade_texture(q, x, y, z, texels, size, texel):
-    """Texels of a run of pixels at depths z; `texels` is one mip level, `size` its width."""
+def _shade_texture(q, x, y, z, texels, size, count, texel):
+    """Texels of the first `count` pixels of a run at depths z; `texels` is one mip level, `size` its width."""
     scale, mask, width = _F(size), np.int32(size - 1), np.int32(size)
     u_step, u_base = q[3] * scale, (q[4] * y + q[5]) * scale
     v_step, v_base = -q[6] * scale, -(q[7] * y + q[8]) * scale
@@ -429,7 +448,7 @@ def _shade_texture(q, x, y, z, texels, size, texel):
         column = np.int32(np.floor((u_step * px + u_base) * z[j])) & mask
         row = np.int32(np.floor((v_step * px + v_base) * z[j])) & mask
         texel[j] = row * width + column
-    for j in range(z.size):
+    for j in range(count):
         texel[j] = texels[np.uint32(texel[j])]
 
 
@@ -448,13 +467,6 @@ def _tint(rgb, texel):
             ((c >> sixteen) & low) * b >> eight,
         )
         texel[j] = red | green << eight | blue << sixteen
-
-
-@njit(**_INNER)
-@no_type_check
-def _copy(source, target):
-    for j in range(target.size):
-        target[j] = source[j]
 
 
 @njit(**_INNER)
@@ -487,36 +499,65 @@ def _find_runs(ids, starts):
 
 @njit(**_INNER)
 @no_type_check
-def _shade_run(world, s, t, record, i, x, y, run):
-    """Texels and light of a run of pixels that show the same record, of instance i."""
+def _shade_run(world, s, t, record, i, x, y, count, run):
+    """Texels and light of `count` pixels that show the same record, of instance i; writes up to LANES - 1 pixels more."""
     iz, z, texel, light = run
     face = s.face[t, record]
     material = world.material[i] + world.face_slot[face]
-    rgb, texture = world.rgb[material], world.texture[material]
+    rgb, texture, unlit = world.rgb[material], world.texture[material], world.unlit[material]
     q = s.attribute[t, record]
     if not s.state[t, record] & 1:
         back = s.state[t, record] & 2 != 0
         start = s.vertex_start[t, s.rank[t, record]]
         _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
         s.state[t, record] |= 1
-    if world.unlit[material]:
-        light[:] = np.int32(256)
+    if unlit:
+        _fill_run(light, np.int32(256))
     else:
         _shade_light(q, x, y, z, light)
     if texture < 0:
-        texel[:] = np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16)
+        _fill_run(texel, np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16))
         return
     size_log2 = world.size_log2[texture]
-    for first in range(0, z.size, CHUNK):
-        last = min(z.size, first + CHUNK)
+    for first in range(0, count, CHUNK):
+        last = min(count, first + CHUNK)
         middle = (first + last) // 2
         level = _mip_level(s.plane[t, record], q, x + _F(middle), y, iz[middle], size_log2)
         start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
         size = 1 << (size_log2 - level)
         texels = world.texels[start : start + size * size]
-        _shade_texture(q, x + _F(first), y, z[first:last], texels, size, texel[first:last])
+        end = first + ((last - first + LANES - 1) & -LANES)
+        _shade_texture(q, x + _F(first), y, z[first:end], texels, size, last - first, texel[first:end])
     if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
         _tint(rgb, texel)
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
+    """Fills the row's texels and light (if `coloured`) and its packed class and instance numbers, run by run.
+
+    A run is written in whole LANES; what it writes too much, the next run overwrites.
+    """
+    pad = width + LANES
+    ids, iz = s.record[t, first_pixel : first_pixel + pad], s.inverse_depth[t, first_pixel : first_pixel + pad]
+    z, starts = s.row_float[t], s.row_int[t, 3]
+    texel, light, labels = s.row_int[t, 0], s.row_int[t, 1], s.row_int[t, 2]
+    order, rank = s.order[t], s.rank[t]
+    for k in range(_find_runs(ids[:width], starts)):
+        first, count = starts[k], starts[k + 1] - starts[k]
+        end = first + ((count + LANES - 1) & -LANES)
+        record = ids[first]
+        if record < 0:
+            _fill_run(labels[first:end], np.int32(0))
+            _fill_run(light[first:end], np.int32(256))
+            _copy(outside[first_pixel + first : first_pixel + end], texel[first:end])
+            continue
+        i = order[rank[record]]
+        _fill_run(labels[first:end], np.int32(world.class_id[i]) | np.int32(world.instance_id[i]) << np.int32(8))
+        if coloured:
+            run = iz[first:end], z[first:end], texel[first:end], light[first:end]
+            _shade_run(world, s, t, record, i, _F(first) + ox, y, count, run)
 
 
 @njit(**_SHARP)
@@ -525,34 +566,27 @@ def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instan
     """Writes the wanted images of one view from the visibility buffer."""
     width = lens.width
     ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
-    z, texel, light = s.row_float[t], s.row_int[t, 0, :width], s.row_int[t, 1, :width]
-    starts = s.row_int[t, 2]
-    order, rank = s.order[t], s.rank[t]
+    z, labels = s.row_float[t], s.row_int[t, 2]
+    by_record = wanted[0] or wanted[2] or wanted[3]
     for i in range(lens.height):
-        ids, iz = s.record[t, i * width : (i + 1) * width], s.inverse_depth[t, i * width : (i + 1) * width]
+        iz = s.inverse_depth[t, i * width : (i + 1) * width + LANES]
         if wanted[0] or wanted[1]:
-            for j in range(width):
+            for j in range(iz.size):
                 z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
+        if by_record:
+            _shade_row(world, s, t, i * width, _F(np.int32(i)) + oy, ox, width, outside, wanted[0])
+        if wanted[0]:
+            _light_row(s.row_int[t, 0, :width], s.row_int[t, 1], rgb[i])
         if wanted[1]:
             _copy(z, depth[i])
-        runs = _find_runs(ids, starts) if wanted[0] or wanted[2] or wanted[3] else 0
-        for k in range(runs):
-            first, last = starts[k], starts[k + 1]
-            record = ids[first]
-            owner = order[rank[record]] if record >= 0 else -1
-            if wanted[2]:
-                class_id[i, first:last] = world.class_id[owner] if record >= 0 else np.uint8(0)
-            if wanted[3]:
-                instance_id[i, first:last] = world.instance_id[owner] if record >= 0 else np.uint16(0)
-            if wanted[0] and record >= 0:
-                x, y = _F(np.int32(first)) + ox, _F(np.int32(i)) + oy
-                run = iz[first:last], z[first:last], texel[first:last], light[first:last]
-                _shade_run(world, s, t, record, owner, x, y, run)
-            elif wanted[0]:
-                _copy(outside[i, first:last], texel[first:last])
-                light[first:last] = np.int32(256)
-        if wanted[0]:
-            _light_row(texel, light, rgb[i])
+        if wanted[2]:
+            row = class_id[i]
+            for j in range(row.size):
+                row[j] = np.uint8(labels[j])
+        if wanted[3]:
+            row = instance_id[i]
+            for j in range(row.size):
+                row[j] = np.uint16(labels[j] >> np.int32(8))
 
 
 @njit(parallel=True, cache=True, nogil=True)

@@ -15,6 +15,7 @@ from envs.house.catalog import Textures
 from envs.house.lighting import bake_light
 from envs.house.scene import Meshes, Scene
 
+PAD = 16  # elements behind what is used, for loops over whole vector registers
 TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
 
 
@@ -59,10 +60,10 @@ class World(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory, first axis one per thread."""
 
-    inverse_depth: np.ndarray  # (threads, H * W) float32, 0 where nothing was hit
-    record: np.ndarray  # (threads, H * W) int32, -1 there
+    inverse_depth: np.ndarray  # (threads, H * W + PAD) float32, 0 where nothing was hit
+    record: np.ndarray  # (threads, H * W + PAD) int32, -1 there
     tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
-    span: np.ndarray  # (threads, 2, H) int32: first column and one past the last, for the triangle being filled
+    span: np.ndarray  # (threads, 2, H + PAD) int32: first column and one past the last, for the triangle being filled
     clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
     order: np.ndarray  # (threads, I) int64: instances in view, near first
     key: np.ndarray  # (threads, I) float64
@@ -75,8 +76,10 @@ class Scratch(NamedTuple):
     face: np.ndarray  # (threads, R) int32
     rank: np.ndarray  # (threads, R) int32: of the instance in `order`
     state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
-    row_float: np.ndarray  # (threads, W) float32: depth of the row being shaded
-    row_int: np.ndarray  # (threads, 3, W + 2) int32: of the row being shaded, texel, light, where runs start
+    row_float: np.ndarray  # (threads, W + PAD) float32: depth of the row being shaded
+    row_int: (
+        np.ndarray
+    )  # (threads, 4, W + PAD) int32: its texel, light, class | instance << 8, and where its runs start
 
 
 class Lens(NamedTuple):
@@ -242,10 +245,10 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         return np.empty((threads, *shape), kind)
 
     return Scratch(
-        inverse_depth=rows(np.float32, lens.height * lens.width),
-        record=rows(np.int32, lens.height * lens.width),
+        inverse_depth=rows(np.float32, lens.height * lens.width + PAD),
+        record=rows(np.int32, lens.height * lens.width + PAD),
         tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
-        span=rows(np.int32, 2, lens.height),
+        span=rows(np.int32, 2, lens.height + PAD),
         clip=rows(np.float32, 3, 4),
         order=rows(np.int64, instances),
         key=rows(np.float64, instances),
@@ -258,6 +261,6 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         face=rows(np.int32, faces),
         rank=rows(np.int32, faces),
         state=rows(np.uint8, faces),
-        row_float=rows(np.float32, lens.width),
-        row_int=rows(np.int32, 3, lens.width + 2),
+        row_float=rows(np.float32, lens.width + PAD),
+        row_int=rows(np.int32, 4, lens.width + PAD),
     )

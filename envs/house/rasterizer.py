@@ -15,7 +15,7 @@ from jaxtyping import Float, Int32
 
 from envs.house.catalog import load_catalog
 from envs.house.raster_kernels import draw
-from envs.house.raster_world import Lens, Scratch, SharedAssets, World, build_world, make_scratch, prepare_meshes
+from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch, prepare_meshes
 from envs.house.scene import Meshes, Scene
 
 MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
@@ -194,8 +194,11 @@ def _world_boxes(scene: Scene, shared: Meshes) -> list[Float[np.ndarray, "8 2"]]
     return boxes
 
 
-def _outside_image(camera: Camera) -> Int32[np.ndarray, "H W"]:
-    """Packed colours (r | g << 8 | b << 16) of what a view shows where nothing was drawn; it depends on the pitch alone, so all views share it."""
+def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
+    """Packed colours (r | g << 8 | b << 16), row after row, of what a view shows where nothing was drawn.
+
+    It depends on the pitch alone, so all views share it.
+    """
     rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
     columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
     x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
@@ -203,4 +206,4 @@ def _outside_image(camera: Camera) -> Int32[np.ndarray, "H W"]:
     share = np.arcsin(up / np.sqrt(x * x + y * y + z * z))[..., None] / (np.pi / 2)
     near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
     r, g, b = np.moveaxis(np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.int32), -1, 0)
-    return r | g << 8 | b << 16
+    return np.append((r | g << 8 | b << 16).ravel(), np.zeros(PAD, np.int32))
