@@ -433,6 +433,23 @@ def test_views_of_several_scenes_in_one_call_equal_each_scene_alone():
             np.testing.assert_array_equal(together[name][order == k], image)
 
 
+def test_hidden_objects_and_their_order_change_no_bit_of_the_image():
+    rng = np.random.default_rng(6)
+    assets, scene = random_room(rng, 60)
+    items = scene.instances
+    shuffled = [
+        (items.mesh[k], items.rotation_scale[k], items.translation[k]) for k in rng.permutation(len(items.mesh))
+    ]
+    behind = [(0, random_turn(rng), rng.uniform((-30, 0, 5), (30, 3, 20))) for _ in range(60)]
+    renderer = Renderer(Camera(120, 120), ("depth",), assets=assets)
+    parts = [box((10, 2.7, 8), (0, 1.35, 0)), box((0.1, 2.7, 5), (1, 1.35, -1)), box((4, 2.7, 0.1), (-2, 1.35, 1))]
+    renderer.load([scene, make_scene(assets, shuffled, parts), make_scene(assets, [*shuffled, *behind], parts)])
+    poses = np.column_stack([rng.uniform(-3, 3, (20, 2)), rng.uniform(-3, 3, 20)])
+    one, other, more = (renderer.render(np.full(20, k), poses)["depth"] for k in range(3))
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, more)
+
+
 def test_output_does_not_depend_on_the_number_of_threads_or_on_what_was_drawn_before():
     rng = np.random.default_rng(2)
     assets, scene = random_room(rng)

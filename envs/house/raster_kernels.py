@@ -22,9 +22,7 @@ from numba import get_thread_id, njit, prange
 
 from envs.house.raster_world import TILE
 
-LANES = (
-    8  # short loops run over whole multiples of this, so that they have no slow remainder; buffers are padded for it
-)
+LANES = 8  # short loops run over whole multiples of this, without a slow remainder; buffers are padded for it
 CHUNK = 16  # pixels that share one choice of mip level
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 
@@ -52,7 +50,10 @@ def _select(world, scene, view, lens, order, key):
             continue
         if abs(right) * f - forward * half_w > radius * slant_x or abs(down) * f - forward * half_h > radius * slant_y:
             continue
-        distance = np.sqrt(x * x + y * y + z * z) - radius
+        distance = 0.0
+        for k in range(3):
+            away = max(world.bounds[i, k] - view[9 + k], view[9 + k] - world.bounds[i, 3 + k])
+            distance += max(away, 0.0) ** 2
         k = count
         while k > 0 and key[k - 1] > distance:
             key[k], order[k] = key[k - 1], order[k - 1]
@@ -247,11 +248,11 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, 
             continue
         looked_at += n
         start = i * width + first
-        base = a * (_F(first) + ox) + (b * (_F(np.int32(i)) + oy) + c)
+        x, base = _F(first) + ox, b * (_F(np.int32(i)) + oy) + c
         whole = (n + LANES - 1) & -LANES
         depth_row, id_row = depth[start : start + whole], ids[start : start + whole]
         for j in range(whole):
-            value = min(max(a * _F(np.int32(j)) + base, low), high)
+            value = min(max(a * (_F(np.int32(j)) + x) + base, low), high)
             if (np.int32(j) < n) & (value > depth_row[j]):
                 depth_row[j] = value
                 id_row[j] = record

@@ -47,6 +47,7 @@ class World(NamedTuple):
     class_id: np.ndarray  # (I,) uint8
     instance_id: np.ndarray  # (I,) uint16
     sphere: np.ndarray  # (I, 4) float64
+    bounds: np.ndarray  # (I, 6) float64: least and greatest corner in the world
     light_start: np.ndarray  # (I,) int64
     light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
     rgb: np.ndarray  # (M, 3) uint8
@@ -156,6 +157,7 @@ def build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Seq
     return World(
         **meshes,
         **rows,
+        bounds=_bounds(meshes["box"][mesh].astype(np.float64), rotation_scale, rows["translation"]),
         mirrored=np.linalg.det(rotation_scale) < 0,
         light_start=light_start,
         light=light,
@@ -188,6 +190,13 @@ def _check_scene(scene: Scene, parts: tuple[dict[str, np.ndarray], ...], num_tex
             )
     if not (np.abs(np.linalg.det(items.rotation_scale.astype(np.float64))) > 1e-12).all():
         raise ValueError(f"scene {scene.house_id}: instances.rotation_scale has a matrix that flattens its mesh")
+
+
+def _bounds(box: np.ndarray, rotation_scale: np.ndarray, translation: np.ndarray) -> np.ndarray:
+    """(I, 6) least and greatest world coordinates of the placed boxes (I, 6) of centre and half size."""
+    centre = np.einsum("ijk,ik->ij", rotation_scale, box[:, :3]) + translation
+    half = np.einsum("ijk,ik->ij", np.abs(rotation_scale), box[:, 3:])
+    return np.concatenate([centre - half, centre + half], axis=1)
 
 
 def _join_meshes(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

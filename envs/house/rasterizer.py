@@ -58,7 +58,11 @@ class Camera:
 
 
 class Renderer:
-    """Draws the scenes of the last `load`. Not to be shared by threads; each call itself uses all of Numba's threads."""
+    """Draws the scenes of the last `load`. Each call itself uses all of Numba's threads.
+
+    One renderer serves one thread. A worker process that draws must be spawned, not forked, once its parent has drawn:
+    Numba's OpenMP layer ends a forked child.
+    """
 
     def __init__(
         self,
