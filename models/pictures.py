@@ -67,16 +67,33 @@ def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label
     axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
 
 
-def plan_of_walk(path: Path, house: House, *, target: int | None, title: str, walks: Sequence[tuple]) -> None:
-    """Writes one floor plan; each walk is (poses, color, label, line style)."""
-    figure, axis = plt.subplots(figsize=(7.5, 7), layout="constrained")
+def plan_of_walk(
+    path: Path,
+    house: House,
+    *,
+    target: int | None,
+    title: str,
+    walks: Sequence[tuple],
+    views: Sequence[tuple[str, np.ndarray]],
+) -> None:
+    """Writes a floor plan beside what was seen. Each walk is (poses, color, label, line style), each view (label, frame)."""
+    figure = plt.figure(figsize=(12.5, 7), layout="constrained")
+    plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    axis = plan.subplots()
     draw_plan(axis, house, target=target)
     for poses, color, label, style in walks:
         draw_walk(axis, poses, color=color, label=label, style=style)
-    axis.set_title(title, fontsize=10)
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=len(walks), frameon=False, fontsize=9)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=len(walks), frameon=False, fontsize=9)
+    columns = 2
+    cells = right.subplots(-(-len(views) // columns), columns, squeeze=False).ravel()
+    for cell, (label, frame) in zip(cells, views, strict=False):
+        cell.imshow(frame)
+        cell.set_title(label, fontsize=9)
+    for cell in cells:
+        cell.axis("off")
+    figure.suptitle(title, fontsize=11)
     with written_aside(path) as aside:
-        figure.savefig(aside, dpi=110, format="png")
+        figure.savefig(aside, dpi=100, format="png")
     plt.close(figure)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytorch_lightning as pl
+from jaxtyping import UInt8
 
 from data.generated import GeneratedEQA
 from envs.house.build import build_scene
@@ -21,7 +22,7 @@ from models.report import learning_curves, results_table, write_rows, write_tabl
 
 AGENT, ORACLE = "PACMAN+Q", "shortest path + answerer"
 SHOWN_SPAWN = 30
-NUM_PLANS, NUM_FILMS = 12, 4
+NUM_PLANS, NUM_FILMS, NUM_VIEWS = 12, 4, 6
 
 
 def finish_imitation(
@@ -63,22 +64,26 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
     walks = [row for row in rows if row["agent"] == AGENT and row["spawn"] == SHOWN_SPAWN]
     oracle = {row["episode_id"]: row for row in rows if row["agent"] == ORACLE and row["spawn"] == SHOWN_SPAWN}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
-        episode = demos.episodes[place[row["episode_id"]]]
+        walk = place[row["episode_id"]]
+        episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
         house = source.house(episode.scene_id)
+        frames = _frames(house, row["poses"])
+        steps = np.linspace(0, len(frames) - 1, NUM_VIEWS).astype(int)
         plan_of_walk(
             folder / "plans" / f"{number:02d}_{row['episode_id']}.png",
             house,
             target=episode.target_object,
-            title=f"{row['question']}\nagent: {row['predicted']}, truth: {row['answer']}; "
+            title=f"{row['question']}  agent: {row['predicted']}, truth: {row['answer']}\n"
             f"{row['d_0']:.1f} m away at the spawn, {row['d_T']:.1f} m at the end",
             walks=[
-                (demos.poses[demos.rows(place[row["episode_id"]])], "#999999", "demonstration", ":"),
+                (demonstrated, "#999999", "demonstration", ":"),
                 (oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--"),
                 (row["poses"], "#c0392b", "agent", "-"),
             ],
+            views=[(f"step {step}", frames[step]) for step in steps],
         )
         if number < NUM_FILMS:
-            _film_walk(folder / "films" / f"{number:02d}_{row['episode_id']}.gif", row, house)
+            film(folder / "films" / f"{number:02d}_{row['episode_id']}.gif", frames, _captions(row))
 
 
 def _in_turn(rows: Sequence[dict]) -> list[dict]:
@@ -91,14 +96,15 @@ def _in_turn(rows: Sequence[dict]) -> list[dict]:
     return [rows[n] for n in sorted(range(len(rows)), key=lambda n: (turns[n], n))]
 
 
-def _film_walk(path: Path, row: dict, house: House) -> None:
+def _frames(house: House, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
+    """What is seen from each pose of a walk."""
     renderer = Renderer(Camera(), ("rgb",))
     renderer.load([build_scene(house, load_catalog())])
-    poses = np.array(row["poses"])
-    frames = renderer.render(np.zeros(len(poses), np.int32), poses)["rgb"]
-    last = len(poses) - 1
-    captions = [
-        [row["question"], f"agent: {row['predicted']}   truth: {row['answer']}" if t == last else f"step {t}"]
-        for t in range(len(poses))
-    ]
-    film(path, frames, captions)
+    return renderer.render(np.zeros(len(poses), np.int32), np.array(poses))["rgb"]
+
+
+def _captions(row: dict) -> list[list[str]]:
+    """The question under each frame, the answer and the truth under the last."""
+    captions = [[row["question"], f"step {step}"] for step in range(len(row["poses"]))]
+    captions[-1][1] = f"agent: {row['predicted']}   truth: {row['answer']}"
+    return captions

@@ -8,7 +8,7 @@ from hydra.errors import MissingConfigException
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
-import train  # noqa: F401  (registers the run_name resolver)
+import train
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 

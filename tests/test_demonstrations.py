@@ -24,7 +24,9 @@ def episode(number: int, scene: str = "train-00000") -> Episode:
 def recording(scene: str, episodes: list[Episode]) -> Recording:
     """Frame t of episode n holds the number 100 n + t."""
     lengths = np.array([3 + int(e.episode_id[-1]) for e in episodes])
-    values = np.concatenate([100 * int(e.episode_id[-1]) + np.arange(n) for e, n in zip(episodes, lengths, strict=True)])
+    values = np.concatenate(
+        [100 * int(e.episode_id[-1]) + np.arange(n) for e, n in zip(episodes, lengths, strict=True)]
+    )
     actions = np.concatenate([[0] * (n - 1) + [3] for n in lengths]).astype(np.int8)
     return Recording(
         episodes=episodes,
@@ -89,7 +91,9 @@ def test_a_full_disk_leaves_no_file_that_looks_whole(path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("damage", ["cut", "version", "text", "missing"])
-def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(demos: Demonstrations, path: Path, damage: str) -> None:
+def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
+    demos: Demonstrations, path: Path, damage: str
+) -> None:
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:2000])
     elif damage == "version":

@@ -93,7 +93,9 @@ class House:
             document = json.loads(path.read_text())
             found = (document.pop("format", None), document.pop("version", None))
             if found != (FORMAT, FORMAT_VERSION):
-                raise ValueError(f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+                raise ValueError(
+                    f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}"
+                )
             parts = {"rooms": Room, "walls": Wall, "openings": Opening, "objects": HouseObject}
             for name, kind in parts.items():
                 document[name] = [kind(**_tuples(entry)) for entry in document[name]]
