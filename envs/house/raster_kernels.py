@@ -354,7 +354,7 @@ def _draw_scene(world, scene, view, lens, s, t):
     tile[:] = _ZERO
     s.vertex_start[t, :] = -1
     count = _select(world, scene, view, lens, order, s.key[t])
-    start = record = looked_at = 0
+    start = record = looked_at = np.int64(0)  # a plain 0 would be a type of its own and compile callees twice
     for rank in range(count):
         i = order[rank]
         if looked_at * REFRESH_SHARE > lens.width * lens.height:
