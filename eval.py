@@ -1,6 +1,6 @@
 """Plays a trained agent through a split and writes the results table that training ends with.
 
-python eval.py checkpoint=runs/experiment=il/agent.ckpt
+python eval.py checkpoint=runs/il/agent.ckpt
 python eval.py checkpoint=... split=val scale=tiny
 """
 

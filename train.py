@@ -25,8 +25,11 @@ FINISHED = "finished"
 
 
 def run_name(words: str) -> str:
-    """The command's words; numbered if a run of that name came to its end."""
-    name = words.replace("+", "").replace("/", "-") or "default"
+    """The command's words, fit to be typed again; numbered if a run of that name came to its end.
+
+    `+experiment=il scale=tiny` runs in runs/il_scale-tiny, and the next time in runs/il_scale-tiny.2.
+    """
+    name = words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
     number = 1
     while (Path("runs") / (unnumbered := name if number == 1 else f"{name}.{number}") / FINISHED).exists():
         number += 1

@@ -51,8 +51,8 @@ def test_an_unknown_experiment_is_refused_and_the_known_ones_are_named() -> None
 
 def test_a_finished_run_gets_a_new_folder_and_a_cut_off_one_goes_on(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0"
-    (tmp_path / "runs" / "experiment=il,seed=0").mkdir(parents=True)
-    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0"
-    (tmp_path / "runs" / "experiment=il,seed=0" / train.FINISHED).touch()
-    assert train.run_name("+experiment=il,seed=0") == "experiment=il,seed=0.2"
+    assert train.run_name("+experiment=il,seed=0") == "il_seed-0"
+    (tmp_path / "runs" / "il_seed-0").mkdir(parents=True)
+    assert train.run_name("+experiment=il,seed=0") == "il_seed-0"
+    (tmp_path / "runs" / "il_seed-0" / train.FINISHED).touch()
+    assert train.run_name("+experiment=il,seed=0") == "il_seed-0.2"
