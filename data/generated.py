@@ -15,22 +15,23 @@ import numpy as np
 from jaxtyping import Float16, UInt8
 
 from data.demonstrations import Demonstrations, Recording, build
-from data.expert import shortest_walks
+from data.expert import Walk, shortest_walks
 from data.questions import SPLITS, configuration, load_questions, make_questions, read_header, write_questions
 from data.view_points import ViewPointFinder
 from data.visibility import RememberedVisibility
 from data.vocabulary import Vocabulary
-from envs.episode import Episode
+from envs.episode import Episode, Pose
 from envs.files import data_root, fingerprint
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import GENERATOR, load_house, make_houses
 from envs.house.house import House
-from envs.house.navigation import Goal, build_floor, distance_fields, distances_at, sample_start
+from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, sample_start
 from envs.house.rasterizer import Camera, Renderer
 from envs.progress import console, progress
 
 RENDER_BATCH = 64
+STARTS_TRIED = 8
 WALKS = "walks-1"  # raise with every change of where walks start, end, or what is stored of them
 
 
@@ -141,6 +142,31 @@ def _absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     return report
 
 
+def _walks(floor: Floor, goals: list[Goal], fields: list[np.ndarray], episodes: list[Episode]) -> list[Walk]:
+    """The shortest walk of each episode, from its start or else from a place far away, drawn from its own id.
+
+    A drawn place may lie where quarter-metre moves lead nowhere, between two chairs for instance; then another is drawn.
+    """
+    rngs = [np.random.default_rng(crc32(episode.episode_id.encode())) for episode in episodes]
+    starts = [e.start or sample_start(rng, floor, f) for e, rng, f in zip(episodes, rngs, fields, strict=True)]
+    try:
+        return shortest_walks(floor, goals, starts)
+    except ValueError:
+        return [_walk(floor, *each) for each in zip(goals, fields, episodes, starts, rngs, strict=True)]
+
+
+def _walk(floor: Floor, goal: Goal, field: np.ndarray, episode: Episode, start: Pose, rng: np.random.Generator) -> Walk:
+    """One walk from `start` or, where that leads nowhere and the episode does not ask for it, from another place."""
+    for attempt in range(1, STARTS_TRIED + 1):
+        try:
+            return shortest_walks(floor, [goal], [start])[0]
+        except ValueError:
+            if episode.start or attempt == STARTS_TRIED:
+                raise
+            start = sample_start(rng, floor, field)
+    raise AssertionError("the last attempt returns or raises")
+
+
 class Recorder:
     """Walks, draws and encodes one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
 
@@ -159,13 +185,8 @@ class Recorder:
         distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
         fields = distance_fields(floor, list(distinct))
         fields = [fields[distinct[goal]] for goal in goals]
-        episodes = [
-            e
-            if e.start
-            else replace(e, start=sample_start(np.random.default_rng(crc32(e.episode_id.encode())), floor, f))
-            for e, f in zip(episodes, fields, strict=True)
-        ]
-        walks = shortest_walks(floor, goals, [e.start for e in episodes])
+        walks = _walks(floor, goals, fields, episodes)
+        episodes = [replace(e, start=tuple(w.poses[0].tolist())) for e, w in zip(episodes, walks, strict=True)]
         poses = np.concatenate([walk.poses for walk in walks])
         self.renderer.load([scene])
         return Recording(

@@ -1,0 +1,71 @@
+"""Recording demonstrations: what is stored belongs together, and an unlucky start does not end a build."""
+
+import numpy as np
+import pytest
+
+from data import generated
+from data.expert import shortest_walks
+from data.generated import Recorder
+from envs.actions import Action
+from envs.episode import Episode
+from envs.house.house import House
+from tests.small_house import small_house
+
+
+class CountingEncode:
+    """Features that are the mean colour of a frame."""
+
+    identity = "mean-color"
+
+    def __call__(self, rgb: np.ndarray) -> np.ndarray:
+        return rgb.mean((1, 2)).astype(np.float16)
+
+
+def episode(number: int, start: tuple[float, float, float] | None = None) -> Episode:
+    view = ((6.3, 2.2, 0.0),)
+    return Episode(f"small-{number}", "small-0", "what color is it?", "red", "color", "test", 4, 1, view, 0.25, start)
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Recorder:
+    house = small_house()
+
+    def lookup(house_id: str) -> House:
+        return house
+
+    return Recorder(lookup, CountingEncode())
+
+
+def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder: Recorder) -> None:
+    recording = recorder("small-0", [episode(0), episode(1, (1.0, 2.0, 0.0))])
+    ends = np.cumsum(recording.lengths) - 1
+    assert (
+        len(recording.actions)
+        == len(recording.features)
+        == len(recording.poses)
+        == len(recording.distance_m)
+        == ends[-1] + 1
+    )
+    assert (recording.actions[ends] == Action.STOP).all() and (recording.distance_m[ends] == 0).all()
+    assert recording.episodes[1].start == (1.0, 2.0, 0.0)
+    for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
+        assert e.start == pytest.approx(tuple(recording.poses[first]))
+
+
+def test_a_start_that_leads_nowhere_is_drawn_again_unless_the_episode_asks_for_it(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def unlucky(floor, goals, starts):
+        asked.append(starts)
+        if len(asked) <= 2:
+            raise ValueError("no walk found")
+        return shortest_walks(floor, goals, starts)
+
+    monkeypatch.setattr(generated, "shortest_walks", unlucky)
+    recording = recorder("small-0", [episode(0)])
+    assert asked[0] == asked[1] != asked[2] and recording.episodes[0].start == tuple(asked[2][0])
+    asked.clear()
+    with pytest.raises(ValueError, match="no walk found"):
+        recorder("small-0", [episode(1, (1.0, 2.0, 0.0))])
