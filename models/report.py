@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from envs.files import written_aside
@@ -60,7 +61,7 @@ def _lines(rows: Sequence[dict]) -> list[list[str]]:
 
 def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
-    table = Table(title=title)
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)  # fits 80 columns
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "agent" else "right", no_wrap=True)
     before = None
