@@ -11,9 +11,12 @@ from torch import nn
 
 from data.vocabulary import Vocabulary
 from envs.files import written_aside
+from models.answerer import Answerer, QuestionOnly
 from models.encoder import Encoder, FrozenEncoder
+from models.pacman import Pacman
 from models.rebuild import describe, rebuild
 
+PARTS = (Encoder, Pacman, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"

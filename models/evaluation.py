@@ -89,7 +89,7 @@ class Evaluation:
             "random walk": RandomWalker(seed),
             "forward only": ForwardWalker(),
             "PACMAN+Q": NavigatorWalker(self.agent.navigator),
-            "shortest path + answerer": ShortestPathWalker(),
+            "shortest path": ShortestPathWalker(),
         }
 
     def play(self, walkers: Mapping[str, object], spawns: Sequence[int] = SPAWNS) -> list[dict]:

@@ -20,7 +20,7 @@ from models.eyes import Eyes
 from models.pictures import film, plan_of_walk
 from models.report import learning_curves, results_table, write_rows, write_tables
 
-AGENT, ORACLE = "PACMAN+Q", "shortest path + answerer"
+AGENT, ORACLE = "PACMAN+Q", "shortest path"
 SHOWN_SPAWN = 30
 NUM_PLANS, NUM_FILMS, NUM_VIEWS = 12, 4, 6
 
