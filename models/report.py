@@ -128,10 +128,15 @@ def _interval(entry: dict | None) -> str:
     return f"{100 * entry['mean']:.0f} [{100 * entry['low']:.0f}, {100 * entry['high']:.0f}] (n={entry['questions']})"
 
 
-def learning_curves(metrics_csv: Path, picture: Path) -> None:
-    """Plots every metric of a CSV log over epochs: one panel a metric, training and validation in the same panel."""
-    with metrics_csv.open() as file:
-        entries = list(csv.DictReader(file))
+def learning_curves(logs: Path, picture: Path) -> None:
+    """Plots every metric of a stage's CSV logs over epochs: one panel a metric, training and validation in the same one.
+
+    `logs` has a folder version_N for each start of the stage; without any log there is no picture.
+    """
+    entries = []
+    for path in sorted(logs.glob("version_*/metrics.csv"), key=lambda p: int(p.parent.name.split("_")[1])):
+        with path.open() as file:
+            entries += list(csv.DictReader(file))
     series: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for entry in entries:
         for key, value in entry.items():

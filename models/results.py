@@ -39,7 +39,7 @@ def finish_imitation(
     )
     agent.save(folder / "agent.ckpt")
     for stage in fitted:
-        learning_curves(folder / stage / "metrics.csv", folder / f"curves_{stage}.png")
+        learning_curves(folder / stage / "log", folder / f"curves_{stage}.png")
     write_results(agent, source, folder=folder, split=split, seed=configuration["seed"], eyes=source.encode)
 
 
