@@ -3,21 +3,22 @@
 Two searches. Backward from the goal, breadth first over a lattice of poses (cells of about 5 cm, 40 headings) gives the
 cost-to-go; each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as in
 hybrid A*, Dolgov et al. 2008). Forward from the start, A* over the simulator's own moves takes it as its heuristic, so what
-comes back can be replayed bit for bit. EmbodiedQA's demonstrations come from such a search too (its code's A*; the paper
-fits actions to a grid path).
+comes back can be replayed bit for bit. Many walks are equally short; one that turns early is taken, since a learner can see
+what to turn to, but not when the last moment has come. EmbodiedQA's demonstrations come from such a search too (its code's
+A*; the paper fits actions to a grid path).
 
 Axes: T actions of a walk including STOP, P view points, L lattice side, K headings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import no_type_check
+from typing import TypeVar, no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Int16
 from numba import njit
 
-from envs.actions import NUM_HEADINGS, STEP_M, Action
+from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
 from envs.episode import Pose
 from envs.house.navigation import (
     FORWARD,
@@ -35,6 +36,7 @@ from envs.house.navigation import (
     way_is_free,
 )
 
+Found = TypeVar("Found")
 LATTICE_M = 0.05
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 19
@@ -91,10 +93,13 @@ def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
     return side_by_side(lambda goal: _backward(floor, goal, roomy), goals)
 
 
-def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) -> list[Walk]:
+def shortest_walks(
+    floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
+) -> list[Walk | None]:
     """The shortest walk from each start to the goal of the same place in the list, searched side by side.
 
-    Equal goals share a backward search. ValueError names a start or a target that cannot be reached.
+    Equal goals share a backward search. ValueError names a start or a target that cannot be reached; with `or_none`
+    there is None in its place.
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
@@ -103,9 +108,17 @@ def shortest_walks(floor: Floor, goals: Sequence[Goal], starts: Sequence[Pose]) 
     for k, goal in enumerate(goals):
         places.setdefault(goal, []).append(k)
 
-    def walks_to(goal: Goal) -> list[Walk]:
-        search = _backward(floor, goal, roomy)
-        return [search.walk(starts[k]) for k in places[goal]]
+    def attempt(task: Callable[..., Found], *args: object) -> Found | None:
+        try:
+            return task(*args)
+        except ValueError:
+            if not or_none:
+                raise
+            return None
+
+    def walks_to(goal: Goal) -> list[Walk | None]:
+        search = attempt(_backward, floor, goal, roomy)
+        return [None if search is None else attempt(search.walk, starts[k]) for k in places[goal]]
 
     found = dict(zip(places, map(iter, side_by_side(walks_to, places))))
     return [next(found[goal]) for goal in goals]
@@ -125,10 +138,12 @@ def _side(floor: Floor) -> int:
 
 
 def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
-    """View points as (x, z, heading index)."""
+    """View points as (x, z, heading index), once for each heading at which a walk may end there."""
     views = np.array(goal.view_points, np.float64)
-    views[:, 2] = heading_indices(views[:, 2])
-    return views
+    turns = int(goal.turn_rad / TURN_RAD + 1e-9)
+    beside = np.arange(-turns, turns + 1)
+    headings = (heading_indices(views[:, 2])[:, None] + beside) % NUM_HEADINGS
+    return np.column_stack([np.repeat(views[:, :2], len(beside), axis=0), headings.ravel()])
 
 
 def _replay(x: float, z: float, heading: int, actions: Int8[np.ndarray, " T"]) -> Walk:
@@ -260,7 +275,7 @@ def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, s
         if _is_goal(views, radius, x[node], z[node], heading[node], free, ox, oz, cell_m):
             goal = node
             break
-        for move in (RIGHT, LEFT, FORWARD):
+        for move in (FORWARD, RIGHT, LEFT):  # the last is tried first
             nx, nz, nh = x[node], z[node], int(heading[node])
             if move == FORWARD:
                 if not way_is_free(free, ox, oz, cell_m, nx, nz, step_x[nh], step_z[nh]):

@@ -32,7 +32,8 @@ from envs.progress import console, progress
 
 RENDER_BATCH = 64
 STARTS_TRIED = 8
-WALKS = "walks-1"  # raise with every change of where walks start, end, or what is stored of them
+CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
+WALKS = "walks-2"  # raise with every change of where walks start, end, or what is stored of them
 
 
 @runtime_checkable
@@ -142,35 +143,45 @@ def _absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     return report
 
 
-def _walks(floor: Floor, goals: list[Goal], fields: list[np.ndarray], episodes: list[Episode]) -> list[Walk]:
+def _walks(
+    floor: Floor, roomy: Floor, goals: list[Goal], fields: list[np.ndarray], episodes: list[Episode]
+) -> list[Walk]:
     """The shortest walk of each episode, from its start or else from a place far away, drawn from its own id.
 
-    A drawn place may lie where quarter-metre moves lead nowhere, between two chairs for instance; then another is drawn.
+    On the roomy floor where that is possible. A drawn place may lie where quarter-metre moves lead nowhere, between two
+    chairs for instance; then another is drawn. ValueError for an episode that cannot be walked.
     """
     rngs = [np.random.default_rng(crc32(episode.episode_id.encode())) for episode in episodes]
-    starts = [e.start or sample_start(rng, floor, f) for e, rng, f in zip(episodes, rngs, fields, strict=True)]
-    try:
-        return shortest_walks(floor, goals, starts)
-    except ValueError:
-        return [_walk(floor, *each) for each in zip(goals, fields, episodes, starts, rngs, strict=True)]
 
+    def draw(i: int) -> Pose:
+        drawn = [sample_start(rngs[i], floor, fields[i]) for _ in range(STARTS_TRIED)]
+        return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]
 
-def _walk(floor: Floor, goal: Goal, field: np.ndarray, episode: Episode, start: Pose, rng: np.random.Generator) -> Walk:
-    """One walk from `start` or, where that leads nowhere and the episode does not ask for it, from another place."""
-    for attempt in range(1, STARTS_TRIED + 1):
-        try:
-            return shortest_walks(floor, [goal], [start])[0]
-        except ValueError:
-            if episode.start or attempt == STARTS_TRIED:
-                raise
-            start = sample_start(rng, floor, field)
-    raise AssertionError("the last attempt returns or raises")
+    walks: list[Walk | None] = [None] * len(episodes)
+    starts = [episode.start or draw(i) for i, episode in enumerate(episodes)]
+    for _ in range(STARTS_TRIED):
+        for ground in (roomy, floor):
+            left = [i for i, walk in enumerate(walks) if walk is None]
+            found = shortest_walks(ground, [goals[i] for i in left], [starts[i] for i in left], or_none=True)
+            for i, walk in zip(left, found, strict=True):
+                walks[i] = walk
+        left = [i for i, walk in enumerate(walks) if walk is None]
+        for i in left:
+            if episodes[i].start:
+                shortest_walks(floor, [goals[i]], [starts[i]])  # raises, and says why
+            starts[i] = draw(i)
+        if not left:
+            return walks
+    raise ValueError(
+        f"{floor.house_id}: no walk found from any of {STARTS_TRIED} places to {goals[left[0]].view_points}"
+    )
 
 
 class Recorder:
     """Walks, draws and encodes one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
 
-    An episode without a start gets one far from its target, drawn from its own id.
+    An episode without a start gets one far from its target, drawn from its own id. Walks are the shortest of those that
+    keep clear of things, where there are such: who learns from walks that graze every corner gets stuck at corners.
     """
 
     def __init__(self, house: Callable[[str], House], encode: Encode) -> None:
@@ -185,7 +196,8 @@ class Recorder:
         distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
         fields = distance_fields(floor, list(distinct))
         fields = [fields[distinct[goal]] for goal in goals]
-        walks = _walks(floor, goals, fields, episodes)
+        roomy = build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
+        walks = _walks(floor, roomy, goals, fields, episodes)
         episodes = [replace(e, start=tuple(w.poses[0].tolist())) for e, w in zip(episodes, walks, strict=True)]
         poses = np.concatenate([walk.poses for walk in walks])
         self.renderer.load([scene])

@@ -22,15 +22,17 @@ from data.balance import could_pass, entropy_filter, sample
 from data.relations import volume_m3
 from data.rules import Rules, load_rules
 from data.templates import Generator, Question
+from data.view_points import GOAL_RADIUS_M, GOAL_TURNS
 from data.visibility import Target, ViewPoints, Visible
 from data.vocabulary import Vocabulary
+from envs.actions import TURN_RAD
 from envs.episode import Episode
 from envs.files import fingerprint, written_aside
 from envs.house.house import House
 
 FORMAT = "eqa-questions"
 FORMAT_VERSION = 1
-GENERATOR = "questions-1"  # raise with every change of what is asked
+GENERATOR = "questions-2"  # raise with every change of what is asked
 REBUILD = "python scripts/make_questions.py rebuilds it"
 SPLITS = ("train", "val", "test")
 
@@ -50,7 +52,6 @@ def make_questions(
     seed: int,
     visible: Visible,
     question_set: str = "eqa_v1",
-    goal_radius_m: float = 0.25,
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -68,7 +69,6 @@ def make_questions(
         counts=counts,
         seed=seed,
         question_set=question_set,
-        goal_radius_m=goal_radius_m,
         rules=rules,
         made_from=made_from,
     )
@@ -86,7 +86,7 @@ def make_questions(
     episodes: dict[str, list[Episode]] = {split: [] for split in SPLITS if split in houses}
     for q in steps["chosen"]:
         seen_from = views[q.scene_id, _target(q, by_id)]
-        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], seen_from, goal_radius_m))
+        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], seen_from))
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -102,7 +102,6 @@ def configuration(
     counts: Mapping[str, int | None],
     seed: int,
     question_set: str = "eqa_v1",
-    goal_radius_m: float = 0.25,
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
 ) -> dict:
@@ -116,7 +115,6 @@ def configuration(
         "rules": fingerprint(rules.document),
         "counts": dict(counts),
         "seed": seed,
-        "goal_radius_m": goal_radius_m,
         "made_from": dict(made_from),
     }
 
@@ -198,7 +196,7 @@ def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Se
             )
 
 
-def _episode(question: Question, house: House, view_points: ViewPoints, goal_radius_m: float) -> Episode:
+def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -209,7 +207,8 @@ def _episode(question: Question, house: House, view_points: ViewPoints, goal_rad
         target_object=question.target_object,
         target_room=question.room,
         view_points=view_points,
-        goal_radius_m=goal_radius_m,
+        goal_radius_m=GOAL_RADIUS_M,
+        goal_turn_rad=GOAL_TURNS * TURN_RAD,
         program=question.program,
     )
 

@@ -1,31 +1,39 @@
 """From where an object can be seen: the poses at which a walk to it should end.
 
-Candidate poses in the object's room look at it; all candidates of all objects of a house are drawn in one call, small, and
-the object's pixels counted. EmbodiedQA's code takes the heading with most pixels at a random near place; here the place
-is chosen by what is seen from it too, so furniture in between does not spoil a question.
+All of a house is looked at once: from places on a coarse grid six views, drawn small, give the whole round, and from it how
+much of a view each object fills at any heading. A place is good if the object is seen well looking its way and a little
+beside it, so a walk may end as soon as it comes to such a place with the object before it. EmbodiedQA's code takes one
+random near place and the heading with most pixels; then walks end with a turn to something that was not in view before.
 
-Axes: V candidate views, W views beside them, C free cells, I instances.
+Axes: P places, D headings, C columns all round, I instances (0 is the building), V views.
 """
 
 from collections.abc import Sequence
-from math import atan2, pi
-from zlib import crc32
+from math import pi, radians, tan
+from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float32, Float64
+from numba import njit
 
 from envs.actions import NUM_HEADINGS, TURN_RAD
 from envs.episode import Pose
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.house import House, HouseObject
+from envs.house.house import House
 from envs.house.navigation import HEADINGS_RAD, Floor, build_floor
 from envs.house.rasterizer import Camera, Renderer
 from envs.metrics import inside_polygon
 
 VIEW_PX = 56
-STRIDE = 3  # every third free cell along each axis is a candidate
-NUM_AROUND = 3
+GOAL_RADIUS_M = 0.2  # a walk may end this far beside a view point,
+GOAL_TURNS = 2  # and turned this far to either side: the target is in view all the same
+VIEW_RAD = radians(60)
+NUM_VIEWS = 6  # that close the round
+COLUMNS_A_TURN = 6
+NUM_COLUMNS = NUM_HEADINGS * COLUMNS_A_TURN
+COLUMNS_A_VIEW = NUM_COLUMNS // NUM_VIEWS
+PLACES_AT_ONCE = 64
 
 
 def view_points(
@@ -35,10 +43,9 @@ def view_points(
     targets: Sequence[tuple[int, ...]],
     *,
     scene_index: int = 0,
+    spacing_m: float = 0.3,
     within_m: float = 3.0,
-    num_candidates: int = 24,
-    keep: int = 8,
-    tolerance_m: float = 0.2,
+    keep: int = 48,
     least_share: float = 0.015,
     enough_share: float = 0.15,
 ) -> list[tuple[Pose, ...] | None]:
@@ -46,9 +53,9 @@ def view_points(
 
     A target is the object ids that a question needs, to be seen in one view; it is the first one that the poses look at.
     `renderer` has the house loaded as `scene_index` and gives instance ids. All of the objects must fill at least
-    `least_share` of a view, and half of that from wherever a walk may end, `tolerance_m` beside it. A pose is kept if in its
-    worst view the first object fills at least half as much as in the best pose's; more than `enough_share` counts as that
-    much, since nearer is no better. A function of the house and the target alone.
+    `least_share` of a view (of its solid angle), and half of that when the agent looks up to GOAL_TURNS turns beside
+    the first. A pose is kept if in the worst of these views the first object fills at least half as much as in the best
+    pose's; more than `enough_share` counts as that much, since nearer is no better. A function of the house and the target.
     ValueError names an id that the house does not have.
     """
     for target in targets:
@@ -56,42 +63,27 @@ def view_points(
             raise ValueError(f"targets: house {house.id} has objects 1 to {len(house.objects)}, got {target}")
     if "instance_id" not in renderer.modalities:
         raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.modalities}")
-    cells = _sparse_cells(floor)
-    things = [house.objects[first - 1] for first in sorted({target[0] for target in targets})]
-    in_room = {room: inside_polygon(cells, house.rooms[room].polygon) for room in {thing.room for thing in things}}
-    candidates = {
-        thing.id: _candidates(house, thing, cells[in_room[thing.room]], within_m, num_candidates) for thing in things
-    }
-    shares = _shares(renderer, scene_index, len(house.objects), candidates)
-    views = {}  # each target's best candidates
-    for target in map(tuple, targets):
-        seen = (shares[target[0]][:, target] >= least_share).all(axis=1)
-        order = np.argsort(-np.minimum(shares[target[0]][:, target[0]], enough_share), kind="stable")
-        views[target] = order[seen[order]][:keep]
-    chosen = {i: np.unique(np.concatenate([views[t] for t in views if t[0] == i])) for i in candidates}
-    around = {i: _around(candidates[i][rows], tolerance_m) for i, rows in chosen.items()}
-    for i, nearby in _shares(renderer, scene_index, len(house.objects), around).items():
-        nearby[~floor.is_free(around[i])] = np.inf
-        worst = nearby.reshape(len(chosen[i]), NUM_AROUND, len(house.objects) + 1).min(axis=1)
-        shares[i][chosen[i]] = np.minimum(shares[i][chosen[i]], worst)
-    return [_best(candidates[t[0]], shares[t[0]], t, views[tuple(t)], least_share, enough_share) for t in targets]
-
-
-def _around(poses: Float64[np.ndarray, "V 3"], radius_m: float) -> Float64[np.ndarray, "W 3"]:
-    """Poses on a circle round each pose, looking the same way."""
-    angles = np.arange(NUM_AROUND) * 2 * pi / NUM_AROUND
-    offsets = radius_m * np.stack([np.cos(angles), np.sin(angles), np.zeros(NUM_AROUND)], axis=1)
-    return (poses[:, None] + offsets).reshape(-1, 3)
-
-
-def _best(poses, worst_shares, target, rows, least_share, enough_share) -> tuple[Pose, ...] | None:
-    """The poses among `rows` from which the whole target stays in view, best first."""
-    rows = rows[(worst_shares[rows][:, target] >= least_share / 2).all(axis=1)]
-    if not len(rows):
-        return None
-    score = np.minimum(worst_shares[rows, target[0]], enough_share)
-    order = np.argsort(-score, kind="stable")
-    return tuple(tuple(poses[rows[k]].tolist()) for k in order if score[k] >= score.max() / 2)
+    grid = _grid(floor, spacing_m)
+    near = {first: _near(house, first, grid, within_m) for first in sorted({target[0] for target in targets})}
+    used = np.flatnonzero(np.any([np.zeros(len(grid), bool), *near.values()], axis=0))
+    shares = look_around(renderer, scene_index, grid[used], len(house.objects))
+    place_of = np.full(len(grid), -1)
+    place_of[used] = np.arange(len(used))
+    found = []
+    for target in targets:
+        places = np.flatnonzero(near[target[0]])
+        x, z = house.objects[target[0] - 1].position[::2]
+        toward = np.arctan2(grid[places, 0] - x, grid[places, 1] - z)
+        heading = np.round(toward % (2 * pi) / TURN_RAD).astype(np.int64) % NUM_HEADINGS
+        beside = (heading[:, None] + np.arange(-GOAL_TURNS, GOAL_TURNS + 1)) % NUM_HEADINGS
+        seen = shares[place_of[places][:, None, None], beside[:, :, None], np.asarray(target)]
+        visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
+        score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
+        order = np.argsort(-score, kind="stable")
+        order = order[score[order] > max(score.max(initial=0) / 2, 0)][:keep]
+        poses = np.column_stack([grid[places], HEADINGS_RAD[heading]])[order]
+        found.append(tuple(map(tuple, poses.tolist())) or None)
+    return found
 
 
 class ViewPointFinder:
@@ -107,34 +99,56 @@ class ViewPointFinder:
         return view_points(house, build_floor(house, scene, catalog.meshes), self.renderer, targets)
 
 
-def _sparse_cells(floor: Floor) -> Float64[np.ndarray, "C 2"]:
-    rows, columns = np.nonzero(floor.free[::STRIDE, ::STRIDE])
-    return (np.stack([columns, rows], axis=1) * STRIDE + 0.5) * floor.cell_m + np.asarray(floor.origin)
+def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
+    """Free places (x, z) about `spacing_m` apart."""
+    stride = max(round(spacing_m / floor.cell_m), 1)
+    rows, columns = np.nonzero(floor.free[::stride, ::stride])
+    return (np.stack([columns, rows], axis=1) * stride + 0.5) * floor.cell_m + np.asarray(floor.origin)
 
 
-def _candidates(
-    house: House, thing: HouseObject, cells: Float64[np.ndarray, "C 2"], within_m: float, num: int
-) -> Float64[np.ndarray, "V 3"]:
-    """Random places of the room near the object, each looking at its middle as well as headings allow."""
-    centre = np.array([thing.position[0], thing.position[2]])
-    near = cells[np.hypot(*(cells - centre).T) <= within_m]
-    rng = np.random.default_rng([crc32(house.id.encode()), crc32(house.generator.encode()), thing.id])
-    places = near[rng.permutation(len(near))[:num]]
-    toward = [round(atan2(x - centre[0], z - centre[1]) % (2 * pi) / TURN_RAD) % NUM_HEADINGS for x, z in places]
-    return np.concatenate([places, HEADINGS_RAD[np.asarray(toward, np.int64)][:, None]], axis=1)
+def _near(house: House, object_id: int, grid: Float64[np.ndarray, "P 2"], within_m: float) -> Bool[np.ndarray, " P"]:
+    """The places in an object's room and not too far from it."""
+    thing = house.objects[object_id - 1]
+    return inside_polygon(grid, house.rooms[thing.room].polygon) & (
+        np.hypot(*(grid - np.array(thing.position[::2])).T) <= within_m
+    )
 
 
-def _shares(
-    renderer: Renderer, scene_index: int, num_objects: int, candidates: dict[int, Float64[np.ndarray, "V 3"]]
-) -> dict[int, Float64[np.ndarray, "V I"]]:
-    """The share of each candidate view that each of the house's instances fills; instance 0 is the building."""
-    poses = np.concatenate([np.empty((0, 3)), *candidates.values()])
-    shares = np.empty((len(poses), num_objects + 1))
-    for first in range(0, len(poses), 512):
-        part = slice(first, first + 512)
-        seen = renderer.render(np.full(len(poses[part]), scene_index, np.int32), poses[part])["instance_id"]
-        in_view = np.arange(len(seen))[:, None, None] * (num_objects + 1) + seen
-        counts = np.bincount(in_view.ravel(), minlength=len(seen) * (num_objects + 1))
-        shares[part] = counts.reshape(len(seen), num_objects + 1) / seen[0].size
-    starts = np.cumsum([0, *map(len, candidates.values())])
-    return {target: shares[starts[k] : starts[k + 1]] for k, target in enumerate(candidates)}
+def look_around(
+    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 2"], num_objects: int
+) -> Float32[np.ndarray, "P D I"]:
+    """The share of a view's solid angle that each instance fills, from each place at each heading that an agent can have.
+
+    Off the axis of the drawn views a little less of floor and ceiling is in them than in the view that is asked for.
+    """
+    size = renderer.camera.width_px
+    across = (2 * (np.arange(size) + 0.5) / size - 1) * tan(VIEW_RAD / 2)
+    column = np.floor(-np.arctan(across) / (2 * pi) * NUM_COLUMNS).astype(np.int64)
+    weight = (1 + across**2 + across[:, None] ** 2) ** -1.5
+    turns = np.arange(NUM_VIEWS) * 2 * pi / NUM_VIEWS
+    shares = np.empty((len(places), NUM_HEADINGS, num_objects + 1), np.float32)
+    for first in range(0, len(places), PLACES_AT_ONCE):
+        part = slice(first, first + PLACES_AT_ONCE)
+        poses = np.column_stack([np.repeat(places[part], NUM_VIEWS, 0), np.tile(turns, len(places[part]))])
+        seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
+        _share(shares[part], seen, column, weight / weight.sum())
+    return shares
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _share(out, seen, column, weight):
+    """Adds pixels up by instance and column of the round, then columns up to the views at each heading."""
+    round_ = np.empty((NUM_COLUMNS, out.shape[2]), np.float32)
+    for p in range(out.shape[0]):
+        round_[:] = 0
+        for v in range(NUM_VIEWS):
+            image = seen[p * NUM_VIEWS + v]
+            for i in range(image.shape[0]):
+                for j in range(image.shape[1]):
+                    c = (column[j] + v * COLUMNS_A_VIEW) % NUM_COLUMNS
+                    round_[c, image[i, j]] += weight[i, j]
+        for d in range(out.shape[1]):
+            out[p, d] = 0
+            for c in range(COLUMNS_A_VIEW):
+                out[p, d] += round_[(d * COLUMNS_A_TURN - COLUMNS_A_VIEW // 2 + c) % NUM_COLUMNS]

@@ -23,6 +23,7 @@ class Episode:
     target_room: int | None = None  # index of the scene's room
     view_points: tuple[Pose, ...] | None = None  # poses from which the answer can be seen, best first
     goal_radius_m: float | None = None  # distance 0 is anywhere this close to a view point's position
+    goal_turn_rad: float | None = None  # a walk may end looking this far beside a view point's heading
     start: Pose | None = None  # where a walk from far away begins
     program: str | None = None  # the functional program behind question and answer, as text
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.expert import costs_to_go, shortest_walks
-from envs.actions import NUM_HEADINGS, Action
+from envs.actions import NUM_HEADINGS, TURN_RAD, Action
 from envs.house.navigation import (
     HEADINGS_RAD,
     STEP_X,
@@ -53,7 +53,8 @@ def random_pose(rng, floor):
 
 def at_goal(floor, goal, x, z, heading):
     for view in goal.view_points:
-        if heading_indices(np.array(view[2:]))[0] == heading:
+        away = abs(HEADINGS_RAD[heading] - view[2]) % (2 * np.pi)
+        if min(away, 2 * np.pi - away) <= goal.turn_rad + 1e-6:
             mask = goal_mask(floor, Goal((view,), goal.radius_m))
             if mask[int((z - floor.origin[1]) / floor.cell_m), int((x - floor.origin[0]) / floor.cell_m)]:
                 return True
@@ -86,7 +87,8 @@ def test_walks_are_as_short_as_an_exhaustive_search_finds():
     floor, rng = tiny_floor(), np.random.default_rng(0)
     compared = 0
     for _ in range(60):
-        goal, start = Goal((random_pose(rng, floor), random_pose(rng, floor)), 0.1), random_pose(rng, floor)
+        turn_rad = rng.integers(3) * TURN_RAD
+        goal, start = Goal((random_pose(rng, floor), random_pose(rng, floor)), 0.1, turn_rad), random_pose(rng, floor)
         fewest = fewest_moves(floor, goal, start, limit=11)
         if fewest is not None:
             (walk,) = shortest_walks(floor, [goal], [start])
@@ -97,7 +99,7 @@ def test_walks_are_as_short_as_an_exhaustive_search_finds():
 
 def test_walks_replay_move_by_move_and_end_in_the_goal_looking_the_right_way():
     floor, rng = rooms_floor(), np.random.default_rng(1)
-    goals = [Goal(tuple(random_pose(rng, floor) for _ in range(3)), 0.25) for _ in range(12)]
+    goals = [Goal(tuple(random_pose(rng, floor) for _ in range(3)), 0.25, k % 3 * TURN_RAD) for k in range(12)]
     fields = distance_fields(floor, goals)
     starts = [sample_start(rng, floor, field) for field in fields]
     walks = shortest_walks(floor, goals, starts)

@@ -49,7 +49,7 @@ def test_a_set_has_the_wanted_sizes_and_complete_episodes(questions, houses):
             document = json.loads(json.dumps(asdict(house)))
             assert possible_answers(document, episode.question) == {episode.answer}
             assert house.objects[episode.target_object - 1].room == episode.target_room
-            assert episode.view_points and episode.goal_radius_m == 0.25 and episode.program
+            assert episode.view_points and episode.goal_radius_m == 0.2 and episode.program
 
 
 def test_the_same_seed_gives_the_same_set_and_another_seed_another(questions, houses):

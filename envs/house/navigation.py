@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from math import hypot
+from math import hypot, pi
 from typing import TypeVar, no_type_check
 
 import numpy as np
@@ -35,16 +35,19 @@ Item, Result = TypeVar("Item"), TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a walk should end: within `radius_m` of a view point, looking the way that it looks."""
+    """Where a walk should end: within `radius_m` of a view point, looking its way or up to `turn_rad` beside it."""
 
     view_points: tuple[Pose, ...]
     radius_m: float
+    turn_rad: float = 0.0
 
     def __post_init__(self):
         if not self.view_points:
             raise ValueError("goal: expected at least one view point, got none; drop targets that nobody can see")
         if not self.radius_m > 0:
             raise ValueError(f"goal: expected a radius above 0 m, got {self.radius_m}")
+        if not 0 <= self.turn_rad < pi:
+            raise ValueError(f"goal: expected turn_rad from 0 to less than pi, got {self.turn_rad}")
 
     @classmethod
     def of(cls, episode: Episode) -> "Goal":
@@ -53,7 +56,7 @@ class Goal:
             raise ValueError(
                 f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to"
             )
-        return cls(episode.view_points, episode.goal_radius_m)
+        return cls(episode.view_points, episode.goal_radius_m, episode.goal_turn_rad or 0.0)
 
 
 @dataclass(frozen=True)
