@@ -191,9 +191,7 @@ class MultitaskCNN(nn.Module):
 
     class_logits (B, num_classes, h, w); depth (B, h, w) in 0..1, times MAX_DEPTH_M is metres; rgb (B, 3, h, w) in 0..1.
     Pixel (i, j) of an output is centred on the frame's point (4 i + 8, 4 j + 8), see `to_output_grid`. `grid` asks for
-    a part of the outputs, every `grid.stride`-th row and column, which makes learning cheaper. Beside them
-    coarse_logits (B, num_classes, h3, w3): what the deepest map alone says, at the resolution of the third pool, whose
-    pixels are centred on about every second one of the outputs from the third.
+    a part of the outputs, every `grid.stride`-th row and column, which makes learning cheaper.
     """
 
     def __init__(self, encoder: Encoder, num_classes: int, *, trunk_channels: int = 512, dropout: float = 0.5):
@@ -229,18 +227,12 @@ class MultitaskCNN(nn.Module):
 
     def forward(self, rgb: UInt8[Tensor, "B H W 3"], grid: Grid = WHOLE) -> dict[str, Tensor]:
         _, pool2, pool3, pool4 = self.encoder.maps(rgb)
-        coarse = upsample(self.trunk(pool4), self.to_pool3_y, self.to_pool3_x)
-        scores = coarse + self.score_pool3(pool3)
+        scores = upsample(self.trunk(pool4), self.to_pool3_y, self.to_pool3_x) + self.score_pool3(pool3)
         rows, columns = slice(grid.row, None, grid.stride), slice(grid.column, None, grid.stride)
         scores = upsample(scores, self.to_pool2_y[rows], self.to_pool2_x[columns])
         scores = (scores + self.score_pool2(pool2[:, :, rows, columns])).float()
         class_logits, depth, color = scores.split([self.num_classes, 1, 3], dim=1)
-        return {
-            "class_logits": class_logits,
-            "depth": depth.sigmoid().squeeze(1),
-            "rgb": color.sigmoid(),
-            "coarse_logits": coarse[:, : self.num_classes].float(),
-        }
+        return {"class_logits": class_logits, "depth": depth.sigmoid().squeeze(1), "rgb": color.sigmoid()}
 
 
 def interpolation(num_in: int, num_out: int, *, margin: int) -> Float[Tensor, "out in"]:

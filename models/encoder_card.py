@@ -40,7 +40,7 @@ reconstruct colour and to predict depth and segmentation; the heads that did so 
 | data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object |
 | frames seen | {frames_seen:,} in batches of {batch_size} |
 | optimiser | Adam, one-cycle schedule, learning rate {lr:g} at its top |
-| losses | {segmentation_weight:g} x cross-entropy of classes, a class weighted by one over the root of its share + {coarse_weight:g} x the same of what the deepest map says alone + {depth_weight:g} x smooth L1 of metres (clipped at {max_depth_m:g} m) + {rgb_weight:g} x smooth L1 of colour |
+| losses | {segmentation_weight:g} x cross-entropy + {depth_weight:g} x smooth L1 of metres (clipped at {max_depth_m:g} m) + {rgb_weight:g} x smooth L1 of colour |
 
 ## Quality in houses it has never seen
 
@@ -125,10 +125,7 @@ def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Te
     return CARD.format(
         **facts,
         **quality.summary(),
-        **{
-            name: module.hparams[name]
-            for name in ("lr", "segmentation_weight", "coarse_weight", "depth_weight", "rgb_weight")
-        },
+        **{name: module.hparams[name] for name in ("lr", "segmentation_weight", "depth_weight", "rgb_weight")},
         kilobytes=sum(value.numel() * value.element_size() for value in encoder.state_dict().values()) / 1000,
         height_px=encoder.height_px,
         width_px=encoder.width_px,

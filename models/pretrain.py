@@ -2,8 +2,7 @@
 
 `EncoderPretraining` learns; `models.encoder_card` then measures it in houses that neither training nor selection saw and
 writes the weights with a card and a picture. The original's pretraining was never released, so losses and their weights
-are ours: cross-entropy for classes, rare ones weighing more, once for all heads together and once for the deepest map
-alone; smooth L1 for depth in metres, clipped at MAX_DEPTH_M; smooth L1 for colour in 0..1.
+are ours: cross-entropy for classes; smooth L1 for depth in metres, clipped at MAX_DEPTH_M; smooth L1 for colour in 0..1.
 
 Deviations: targets are taken at the resolution of the second pool (53x53), see `models.encoder`. There is no dropout:
 no frame comes twice, so there is nothing to overfit, and without it all three losses fall faster.
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Float64, Int64, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
-from models.encoder import KERNEL, MAX_DEPTH_M, WHOLE, Encoder, Grid, MultitaskCNN, to_output_grid
+from models.encoder import MAX_DEPTH_M, WHOLE, Encoder, Grid, MultitaskCNN, to_output_grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +29,13 @@ class Targets:
     depth_m: Float[Tensor, "B h w"]  # clipped at MAX_DEPTH_M
     hit: Bool[Tensor, "B h w"]  # False where the frame shows the outside, which has no depth
     rgb: Float[Tensor, "B 3 h w"]  # 0..1, the mean of the 4x4 pixels around an output's centre
-    coarse_class_id: Int64[Tensor, "B h3 w3"]  # at the resolution of the third pool
 
 
 def make_targets(batch: dict[str, Tensor], size: tuple[int, int], grid: Grid = WHOLE) -> Targets:
     """Of a batch of `data.frames`, for the part `grid` of heads of `size` (h, w)."""
     depth = to_output_grid(batch["depth"], size, grid)
-    third = [(side - KERNEL + 1) // 2 for side in size]
     return Targets(
         class_id=to_output_grid(batch["class_id"], size, grid).long(),
-        coarse_class_id=to_output_grid(batch["class_id"], size)[:, 2::2, 2::2][:, : third[0], : third[1]].long(),
         depth_m=depth.clamp(max=MAX_DEPTH_M),
         hit=depth > 0,
         rgb=_block_means(batch["rgb"], size)[:, :, grid.row :: grid.stride, grid.column :: grid.stride],
@@ -52,24 +48,14 @@ def _block_means(rgb: UInt8[Tensor, "B H W 3"], size: tuple[int, int]) -> Float[
     return F.avg_pool2d(middle.float(), 4) / 255
 
 
-def losses(
-    outputs: dict[str, Tensor], targets: Targets, class_weights: Float[Tensor, " K"] | None = None
-) -> dict[str, Tensor]:
-    """Means over pixels. `coarse` is the segmentation by the deepest map alone, which is all that an agent will see."""
+def losses(outputs: dict[str, Tensor], targets: Targets) -> dict[str, Tensor]:
+    """The three means over pixels."""
     error_m = F.smooth_l1_loss(outputs["depth"] * MAX_DEPTH_M, targets.depth_m, reduction="none")
     return {
-        "segmentation": F.cross_entropy(outputs["class_logits"], targets.class_id, class_weights),
-        "coarse": F.cross_entropy(outputs["coarse_logits"], targets.coarse_class_id, class_weights),
+        "segmentation": F.cross_entropy(outputs["class_logits"], targets.class_id),
         "depth": (error_m * targets.hit).sum() / targets.hit.sum().clamp(min=1),
         "rgb": F.smooth_l1_loss(outputs["rgb"], targets.rgb, beta=0.1),
     }
-
-
-def class_weights(pixels: Float64[Tensor, " K"], most: float = 20.0) -> Float[Tensor, " K"]:
-    """One over the root of each class's share, so that walls and floors do not drown the things that stand there."""
-    shares = pixels / pixels.sum()
-    weights = shares.rsqrt().clamp(max=most)
-    return (weights / (weights * shares).sum()).float()
 
 
 class Quality:
@@ -122,7 +108,6 @@ class EncoderPretraining(pl.LightningModule):
         *,
         lr: float = 3e-3,
         segmentation_weight: float = 1.0,
-        coarse_weight: float = 1.0,
         depth_weight: float = 1.0,
         rgb_weight: float = 5.0,
         pixel_stride: int = 2,
@@ -133,14 +118,8 @@ class EncoderPretraining(pl.LightningModule):
         self.save_hyperparameters()
         encoder = Encoder(height_px, width_px)
         self.model = MultitaskCNN(encoder, num_classes, trunk_channels=trunk_channels, dropout=dropout)
-        self.weights = {
-            "segmentation": segmentation_weight,
-            "coarse": coarse_weight,
-            "depth": depth_weight,
-            "rgb": rgb_weight,
-        }
+        self.weights = {"segmentation": segmentation_weight, "depth": depth_weight, "rgb": rgb_weight}
         self.register_buffer("frames_seen", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("pixels_seen", torch.ones(num_classes, dtype=torch.float64))
 
     def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> dict[str, Tensor]:
         """What the heads say, at every pixel of theirs."""
@@ -166,9 +145,7 @@ class EncoderPretraining(pl.LightningModule):
     ) -> tuple[Tensor, dict[str, Tensor], Targets]:
         outputs = self.model(batch["rgb"], grid)
         targets = make_targets(batch, self.model.encoder.map_sizes[1], grid)
-        if stage == "train":
-            self.pixels_seen += targets.class_id.flatten().bincount(minlength=len(self.pixels_seen))
-        parts = losses(outputs, targets, class_weights(self.pixels_seen))
+        parts = losses(outputs, targets)
         total = sum(self.weights[name] * part for name, part in parts.items())
         shown = {f"{stage}/{name}_loss": part.detach() for name, part in parts.items()} | {
             f"{stage}/loss": total.detach()

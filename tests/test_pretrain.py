@@ -1,7 +1,6 @@
 """Pretraining of the encoder: where frames are taken, what the heads are told, what is measured and exported."""
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from envs.house.navigation import build_floor
 from envs.house.rasterizer import Camera
 from models.encoder import Grid, load_encoder
 from models.encoder_card import export_encoder, write_card
-from models.pretrain import EncoderPretraining, Quality, Targets, class_weights, losses, make_targets
+from models.pretrain import EncoderPretraining, Quality, Targets, losses, make_targets
 from tests.small_house import small_house
 
 CAMERA = Camera(140, 140)
@@ -135,8 +134,6 @@ def test_targets_are_what_the_frame_shows_around_each_outputs_centre():
     assert targets.depth_m.max() == 10
     block = batch["rgb"][0, 6 + 4 * 52 : 10 + 4 * 52, 6:10].float().mean((0, 1)) / 255
     torch.testing.assert_close(targets.rgb[0, :, 52, 0], block)
-    assert targets.coarse_class_id.shape == (2, 24, 24)
-    assert targets.coarse_class_id[0, 3, 7] == batch["class_id"][0, 8 + 4 * 8, 8 + 4 * 16]
     part = make_targets(batch, (53, 53), Grid(2, 1, 0))
     assert torch.equal(part.class_id, targets.class_id[:, 1::2, ::2])
     assert torch.equal(part.rgb, targets.rgb[:, :, 1::2, ::2])
@@ -149,30 +146,13 @@ def test_depth_loss_leaves_out_what_was_not_hit():
         "class_logits": torch.zeros(2, 5, 53, 53),
         "depth": targets.depth_m / 10,
         "rgb": targets.rgb,
-        "coarse_logits": torch.zeros(2, 5, 24, 24),
     }
     parts = losses(outputs, targets)
     assert parts["rgb"] == 0
     assert parts["depth"] < 1e-10
     assert float(parts["segmentation"]) == pytest.approx(np.log(5))
-    nowhere = replace(targets, hit=torch.zeros_like(targets.hit))
+    nowhere = Targets(targets.class_id, targets.depth_m, torch.zeros_like(targets.hit), targets.rgb)
     assert losses({**outputs, "depth": torch.zeros(2, 53, 53)}, nowhere)["depth"] == 0
-
-
-def test_rare_classes_weigh_more_and_the_mean_weight_of_a_pixel_is_one():
-    pixels = torch.tensor([900.0, 99.0, 1.0, 0.0], dtype=torch.float64)
-    weights = class_weights(pixels)
-    assert (weights.diff()[:2] > 0).all() and weights[2] == weights[3]  # both at the limit
-    assert float((weights * pixels).sum() / pixels.sum()) == pytest.approx(1)
-    assert float(weights[1] / weights[0]) == pytest.approx((900 / 99) ** 0.5)
-    targets = make_targets(random_batch(), (53, 53))
-    logits = {"class_logits": torch.randn(2, 5, 53, 53), "coarse_logits": torch.randn(2, 5, 24, 24)}
-    outputs = {**logits, "depth": targets.depth_m / 10, "rgb": targets.rgb}
-    weights = torch.arange(5.0)
-    weight = weights[targets.coarse_class_id]
-    surprise = -logits["coarse_logits"].log_softmax(1).gather(1, targets.coarse_class_id[:, None])[:, 0]
-    got = losses(outputs, targets, weights)["coarse"]
-    torch.testing.assert_close(got, (surprise * weight).sum() / weight.sum())
 
 
 def test_quality_over_batches_equals_plain_means_over_all_pixels():
@@ -184,7 +164,6 @@ def test_quality_over_batches_equals_plain_means_over_all_pixels():
             torch.rand(2, 5, 5, generator=generator) * 10,
             torch.rand(2, 5, 5, generator=generator) > 0.3,
             torch.rand(2, 3, 5, 5, generator=generator),
-            torch.zeros(2, 0, 0, dtype=torch.int64),
         )
         outputs = {
             "class_logits": torch.randn(2, 4, 5, 5, generator=generator),
