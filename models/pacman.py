@@ -142,7 +142,11 @@ class Decision:
 
 @rebuildable
 class Pacman(nn.Module):
-    """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's."""
+    """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
+
+    `stop_weight` is what a demonstrated STOP weighs in the planner's loss. At 1 an agent that takes the likeliest action
+    hardly stops: where to stop is known to within some steps only, so at none of them STOP is the likeliest.
+    """
 
     def __init__(
         self,
@@ -158,11 +162,14 @@ class Pacman(nn.Module):
         action_size: int = 32,
         max_repeats: int = 5,
         dropout: float = 0.5,
+        stop_weight: float = 1.0,
     ):
         super().__init__()
+        if not stop_weight > 0:
+            raise ValueError(f"stop_weight: expected above 0, got {stop_weight}")
         if planner not in ("lstm", "gru"):
             raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
-        self.max_repeats, self.planner_hidden = max_repeats, planner_hidden
+        self.max_repeats, self.planner_hidden, self.stop_weight = max_repeats, planner_hidden, stop_weight
         self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
         self.question_projection = _projection(question_hidden, question_size, dropout)
         self.image_projection = _projection(feature_size, image_size, dropout)
@@ -210,7 +217,7 @@ class Pacman(nn.Module):
         return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
 
     def loss(self, batch: dict) -> dict[str, Tensor | int]:
-        """Teacher forcing on walks: `loss` is the planner's mean cross-entropy plus the controller's.
+        """Teacher forcing on walks: `loss` is the planner's mean (weighted) cross-entropy plus the controller's.
 
         batch: features (B, T, F); actions (B, T) int64, padded with -1, each ending with STOP; questions (B, L) int64,
         padded with 0; optionally loss_from (B,) int64, the first action that counts; optionally `decisions` from
@@ -221,7 +228,9 @@ class Pacman(nn.Module):
             batch["decisions"] = batch["decisions"].to(batch["features"].device)
         decisions = batch["decisions"]
         planner_logits, controller_logits = self(batch)
-        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target)
+        weights = planner_logits.new_ones(NUM_ACTIONS, dtype=torch.float32)
+        weights[Action.STOP] = self.stop_weight
+        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target, weights)
         controller_loss, controller_accuracy = _score(controller_logits, decisions.controller_target)
         return {
             "loss": planner_loss + controller_loss,
@@ -293,10 +302,11 @@ def _projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
 
 
-def _score(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _score(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Mean cross-entropy and accuracy; zeros, not nan, where there is nothing to decide (`max_repeats=1`)."""
     count = max(len(target), 1)
-    loss = F.cross_entropy(logits.float(), target, reduction="sum") / count
+    total = count if weights is None else weights[target].sum().clamp(min=1e-9)
+    loss = F.cross_entropy(logits.float(), target, weights, reduction="sum") / total
     return loss, (logits.argmax(1) == target).sum() / count
 
 

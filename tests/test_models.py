@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import torch.nn.functional as F
 
 from data.vocabulary import SPECIALS, Vocabulary
+from envs.actions import Action
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
 from models.encoder import (
@@ -212,6 +214,24 @@ def test_the_loss_equals_a_plain_sum_over_the_steps_of_each_walk():
     torch.testing.assert_close(losses["planner_loss"], -torch.stack(planner_terms).mean())
     torch.testing.assert_close(losses["controller_loss"], -torch.stack(controller_terms).mean())
     assert (losses["num_planner"], losses["num_controller"]) == (len(planner_terms), len(controller_terms))
+
+
+def test_a_stop_counts_as_often_as_its_weight_says():
+    rng = np.random.default_rng(4)
+    batch = walk_batch(rng, random_walks(rng, num=5))
+    torch.manual_seed(0)
+    plain = small_pacman().eval()
+    heavy = small_pacman(stop_weight=3.0).eval()
+    heavy.load_state_dict(plain.state_dict())
+    with torch.no_grad():
+        logits = plain(plain_batch := plain.prepare(batch))[0]
+    target = plain_batch["decisions"].planner_target
+    repeated = torch.where(target == Action.STOP, 3, 1)
+    expected = F.cross_entropy(logits.repeat_interleave(repeated, 0), target.repeat_interleave(repeated))
+    torch.testing.assert_close(heavy.loss(batch)["planner_loss"], expected)
+    torch.testing.assert_close(heavy.loss(batch)["controller_loss"], plain.loss(batch)["controller_loss"])
+    with pytest.raises(ValueError, match="stop_weight"):
+        small_pacman(stop_weight=0.0)
 
 
 def test_padding_changes_no_loss():
