@@ -46,7 +46,7 @@ def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path
     data = instantiate(stage.data, _partial_=True)(source=source)
     data.prepare_data()
     data.setup("fit")
-    model = instantiate(stage.model, _partial_=True)(**data.sizes)
+    model = instantiate(stage.model, _partial_=True, _convert_="all")(**data.sizes)  # its checkpoint keeps plain values
     best = ModelCheckpoint(folder, filename="best", monitor=stage.monitor, mode=stage.mode, save_last=True)
     trainer = instantiate(cfg.trainer, _partial_=True)(
         max_epochs=stage.max_epochs,
