@@ -39,6 +39,11 @@ def run_name(words: str) -> str:
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
+def build(model: DictConfig, sizes: dict) -> pl.LightningModule:
+    """The module to fit. It gets plain values, since those are what a checkpoint may hold."""
+    return instantiate(model, _partial_=True, _convert_="all")(**sizes)
+
+
 def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path) -> pl.LightningModule:
     """Fits one stage, from its last checkpoint if there is one; gives the module with its best weights on validation."""
     console.rule(f"[bold]{name}")
@@ -46,7 +51,7 @@ def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path
     data = instantiate(stage.data, _partial_=True)(source=source)
     data.prepare_data()
     data.setup("fit")
-    model = instantiate(stage.model, _partial_=True, _convert_="all")(**data.sizes)  # its checkpoint keeps plain values
+    model = build(stage.model, data.sizes)
     best = ModelCheckpoint(folder, filename="best", monitor=stage.monitor, mode=stage.mode, save_last=True)
     trainer = instantiate(cfg.trainer, _partial_=True)(
         max_epochs=stage.max_epochs,

@@ -1,8 +1,10 @@
 """Every experiment at every scale composes, and every class that a configuration names exists."""
 
+import inspect
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from hydra.errors import MissingConfigException
 from hydra.utils import get_object
@@ -36,6 +38,16 @@ def test_every_experiment_composes_at_every_scale_and_names_what_exists(experime
     found = targets(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
     assert found and all(callable(get_object(name)) for name in found)
     assert cfg.scale.name == scale and cfg.seed == 0
+
+
+@pytest.mark.parametrize("experiment", names("experiment"))
+def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experiment: str, tmp_path: Path) -> None:
+    sizes = {"vocabulary_size": 9, "feature_size": 6, "num_answers": 3, "num_classes": 5}
+    for name, stage in composed("train", [f"+experiment={experiment}", "scale=tiny"]).stages.items():
+        wanted = inspect.signature(get_object(stage.model._target_)).parameters
+        module = train.build(stage.model, {key: value for key, value in sizes.items() if key in wanted})
+        torch.save(dict(module.hparams), tmp_path / name)
+        assert torch.load(tmp_path / name, weights_only=True) == dict(module.hparams)
 
 
 @pytest.mark.parametrize("logger", names("logger"))
