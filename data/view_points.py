@@ -27,7 +27,7 @@ from envs.metrics import inside_polygon
 
 VIEW_PX = 56
 GOAL_RADIUS_M = 0.2  # a walk may end this far beside a view point,
-GOAL_TURNS = 2  # and turned this far to either side: the target is in view all the same
+GOAL_TURNS = 1  # and turned this far to either side: the target is in view all the same
 VIEW_RAD = radians(60)
 NUM_VIEWS = 6  # that close the round
 COLUMNS_A_TURN = 6
@@ -54,8 +54,9 @@ def view_points(
     A target is the object ids that a question needs, to be seen in one view; it is the first one that the poses look at.
     `renderer` has the house loaded as `scene_index` and gives instance ids. All of the objects must fill at least
     `least_share` of a view (of its solid angle), and half of that when the agent looks up to GOAL_TURNS turns beside
-    the first. A pose is kept if in the worst of these views the first object fills at least half as much as in the best
-    pose's; more than `enough_share` counts as that much, since nearer is no better. A function of the house and the target.
+    the first. A pose is kept if in the worst of these views the first object fills at least three quarters of what it
+    fills in the best pose's; more than `enough_share` counts as that much, since nearer is no better. A function of the
+    house and the target.
     ValueError names an id that the house does not have.
     """
     for target in targets:
@@ -80,7 +81,7 @@ def view_points(
         visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
         score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
         order = np.argsort(-score, kind="stable")
-        order = order[score[order] > max(score.max(initial=0) / 2, 0)][:keep]
+        order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
         poses = np.column_stack([grid[places], HEADINGS_RAD[heading]])[order]
         found.append(tuple(map(tuple, poses.tolist())) or None)
     return found
