@@ -33,7 +33,17 @@ STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
 def episode(number: int) -> Episode:
     question, answer, kind, target, room, view = QUESTIONS[number]
     return Episode(
-        f"small-{number}", "small-0", question, answer, kind, "by hand", target, room, (view,), 0.25, STARTS[number]
+        f"small-{number}",
+        "small-0",
+        question,
+        answer,
+        kind,
+        "by hand",
+        target,
+        room,
+        (view,),
+        0.25,
+        start=STARTS[number],
     )
 
 
