@@ -9,10 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from models.agent import PARTS
 from models.answerer import Answerer, QuestionOnly
 from models.pacman import Pacman
-from models.rebuild import REBUILDABLE
 
+NAVIGATORS = {part.__name__: part for part in PARTS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
 
 
@@ -36,8 +37,8 @@ class NavigatorImitation(pl.LightningModule):
         super().__init__()
         self.save_hyperparameters()
         _known("optimizer", optimizer, OPTIMIZERS)
-        _known("navigator", navigator, REBUILDABLE)
-        self.navigator = REBUILDABLE[navigator](vocabulary_size, feature_size, **(options or {}))
+        _known("navigator", navigator, NAVIGATORS)
+        self.navigator = NAVIGATORS[navigator](vocabulary_size, feature_size, **(options or {}))
 
     def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
         return self.navigator.prepare(batch)
