@@ -103,6 +103,8 @@ def shortest_walks(
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
+    if not goals:
+        return []
     roomy = _roomy(*floor.grid, _side(floor))
     places: dict[Goal, list[int]] = {}
     for k, goal in enumerate(goals):

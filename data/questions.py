@@ -32,7 +32,7 @@ from envs.house.house import House
 
 FORMAT = "eqa-questions"
 FORMAT_VERSION = 1
-GENERATOR = "questions-2"  # raise with every change of what is asked
+GENERATOR = "questions-3"  # raise with every change of what is asked, or of where its answer is seen from
 REBUILD = "python scripts/make_questions.py rebuilds it"
 SPLITS = ("train", "val", "test")
 

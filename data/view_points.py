@@ -3,7 +3,7 @@
 All of a house is looked at once: from places on a coarse grid six views, drawn small, give the whole round, and from it how
 much of a view each object fills at any heading. A place is good if the object is seen well looking its way and a little
 beside it, so a walk may end as soon as it comes to such a place with the object before it. EmbodiedQA's code takes one
-random near place and the heading with most pixels; then walks end with a turn to something that was not in view before.
+random near place and the heading with most pixels; with few poses to end at, our walks passed their target and turned.
 
 Axes: P places, D headings, C columns all round, I instances (0 is the building), V views.
 """
