@@ -38,6 +38,7 @@ from envs.house.navigation import (
 
 Found = TypeVar("Found")
 LATTICE_M = 0.05
+HEADING_BITS = 6  # a pose in the search's queue is a cell and, in its lowest bits, a heading
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 19
 LONGEST = 1024  # actions
@@ -201,12 +202,15 @@ def _roomy(free, ox, oz, cell_m, side):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m):
-    """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached."""
+    """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached.
+
+    What was reached is marked in one word a cell, a bit a heading, which stays in the cache as `cost` does not.
+    """
     side = roomy.shape[0]
     flat = cost.ravel()
+    flat[:] = -1
+    reached = np.zeros(side * side, np.uint64)
     queue, x, z = np.empty(flat.size, np.int32), np.empty(flat.size, np.float32), np.empty(flat.size, np.float32)
-    for s in range(flat.size):
-        flat[s] = -1
     count = 0
     reach = int(radius / LATTICE_M) + 1
     for v in range(views.shape[0]):
@@ -217,39 +221,51 @@ def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m
         )
         for i in range(max(row - reach, 0), min(row + reach, side - 1) + 1):
             for j in range(max(column - reach, 0), min(column + reach, side - 1) + 1):
-                s = (i * side + j) * NUM_HEADINGS + heading
+                cell = i * side + j
                 px, pz = ox + (j + 0.5) * LATTICE_M, oz + (i + 0.5) * LATTICE_M
-                if flat[s] < 0 and _is_goal(views, radius, px, pz, heading, free, ox, oz, cell_m):
-                    flat[s] = 0
-                    queue[count], x[count], z[count] = s, px, pz
+                if not reached[cell] & _bit(heading) and _is_goal(views, radius, px, pz, heading, free, ox, oz, cell_m):
+                    reached[cell] |= _bit(heading)
+                    flat[cell * NUM_HEADINGS + heading] = 0
+                    queue[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz
                     count += 1
-    first = 0
+    first, depth = 0, np.int16(0)
     while first < count:
-        s, px, pz = queue[first], x[first], z[first]
-        first += 1
-        heading, depth = s % NUM_HEADINGS, np.int16(flat[s] + 1)
-        for turn in (1, NUM_HEADINGS - 1):
-            n = s - heading + (heading + turn) % NUM_HEADINGS
-            if flat[n] < 0:
-                flat[n] = depth
-                queue[count], x[count], z[count] = n, px, pz
-                count += 1
-        bx, bz = px - step_x[heading], pz - step_z[heading]
-        i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
-        if bx < ox or bz < oz or i >= side or j >= side:
-            continue
-        n = (i * side + j) * NUM_HEADINGS + heading
-        if flat[n] >= 0:
-            continue
-        if not roomy[i, j]:
-            if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
+        depth, end = np.int16(depth + 1), count
+        for at in range(first, end):
+            px, pz = x[at], z[at]
+            cell, heading = queue[at] >> HEADING_BITS, queue[at] & ((1 << HEADING_BITS) - 1)
+            left = heading + 1 if heading + 1 < NUM_HEADINGS else 0
+            right = heading - 1 if heading > 0 else NUM_HEADINGS - 1
+            for turned in (left, right):
+                if not reached[cell] & _bit(turned):
+                    reached[cell] |= _bit(turned)
+                    flat[cell * NUM_HEADINGS + turned] = depth
+                    queue[count], x[count], z[count] = (cell << HEADING_BITS) + turned, px, pz
+                    count += 1
+            bx, bz = px - step_x[heading], pz - step_z[heading]
+            i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
+            if bx < ox or bz < oz or i >= side or j >= side:
                 continue
-            if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
+            cell = i * side + j
+            if reached[cell] & _bit(heading):
                 continue
-        flat[n] = depth
-        queue[count], x[count], z[count] = n, bx, bz
-        count += 1
+            if not roomy[i, j]:
+                if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
+                    continue
+                if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
+                    continue
+            reached[cell] |= _bit(heading)
+            flat[cell * NUM_HEADINGS + heading] = depth
+            queue[count], x[count], z[count] = (cell << HEADING_BITS) + heading, bx, bz
+            count += 1
+        first = end
     return count
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def _bit(heading):
+    return np.uint64(1) << np.uint64(heading)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
