@@ -7,6 +7,7 @@ import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -94,8 +95,8 @@ def make_houses(
         make(missing.pop(0))  # compiles what is compiled once, before the workers do it at the same time
         done += 1
         progress(done, count)
-        with multiprocessing.get_context("spawn").Pool(workers) as pool:
-            for _ in pool.imap_unordered(make, missing, chunksize=4):
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            for _ in pool.map(make, missing, chunksize=4):
                 done += 1
                 progress(done, count)
     return paths
