@@ -223,7 +223,9 @@ def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m
             for j in range(max(column - reach, 0), min(column + reach, side - 1) + 1):
                 cell = i * side + j
                 px, pz = ox + (j + 0.5) * LATTICE_M, oz + (i + 0.5) * LATTICE_M
-                if not reached[cell] & _bit(heading) and _is_goal(views, radius, px, pz, heading, free, ox, oz, cell_m):
+                if not reached[cell] & _bit(heading) and _is_goal(
+                    views[v : v + 1], radius, px, pz, heading, free, ox, oz, cell_m
+                ):
                     reached[cell] |= _bit(heading)
                     flat[cell * NUM_HEADINGS + heading] = 0
                     queue[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz

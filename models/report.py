@@ -92,7 +92,8 @@ def intervals(rows: Sequence[dict]) -> list[dict]:
     return out
 
 
-def _markdown(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def markdown(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown."""
     rule = ["---"] * len(headings)
     return "\n".join("| " + " | ".join(line) + " |" for line in (headings, rule, *lines))
 
@@ -109,9 +110,9 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     )
     text = (
         f"# {title}\n\nMeans over the same questions in every line; distances in metres.\n\n"
-        + _markdown(HEADINGS, _lines(rows))
+        + markdown(HEADINGS, _lines(rows))
         + "\n\n## Answer accuracy in %, by question type, with 95 % bootstrap intervals over questions\n\n"
-        + _markdown(["agent", "spawn", "all", *types], by_type)
+        + markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"
     )
     with written_aside(folder / "table.md") as aside:
