@@ -4,6 +4,8 @@ The navigator mimics shortest walks under teacher forcing; the answerer sees the
 `data.datamodules`; the arguments are plain values, so that Lightning's own checkpoint rebuilds a module.
 """
 
+from collections.abc import Collection
+
 import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,7 @@ from models.pacman import Pacman
 
 NAVIGATORS = {part.__name__: part for part in PARTS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
+SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
 class NavigatorImitation(pl.LightningModule):
@@ -31,12 +34,14 @@ class NavigatorImitation(pl.LightningModule):
         *,
         lr: float = 1e-3,
         optimizer: str = "adamax",
+        schedule: str = "constant",
         navigator: str = Pacman.__name__,
         options: dict | None = None,
     ):
         super().__init__()
         self.save_hyperparameters()
         _known("optimizer", optimizer, OPTIMIZERS)
+        _known("schedule", schedule, SCHEDULES)
         _known("navigator", navigator, NAVIGATORS)
         self.navigator = NAVIGATORS[navigator](vocabulary_size, feature_size, **(options or {}))
 
@@ -58,8 +63,13 @@ class NavigatorImitation(pl.LightningModule):
         self.log(f"{stage}/loss", losses["loss"], on_step=False, on_epoch=True, batch_size=losses["num_planner"])
         return losses["loss"]
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+    def configure_optimizers(self) -> torch.optim.Optimizer | dict:
+        optimizer = OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+        if self.hparams.schedule == "constant":
+            return optimizer
+        steps = int(self.trainer.estimated_stepping_batches)
+        falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": falling, "interval": "step"}}
 
 
 class AnswererImitation(pl.LightningModule):
@@ -105,6 +115,6 @@ class AnswererImitation(pl.LightningModule):
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
 
 
-def _known(what: str, name: str, known: dict) -> None:
+def _known(what: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         raise ValueError(f"{what}: expected one of {sorted(known)}, got {name!r}")

@@ -10,6 +10,7 @@ Axes: B walks, T steps (frame t is seen before action t), P planner decisions of
 F features, L words; in a batch, S planner decisions, M controller decisions and K frames that either needs.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -144,8 +145,8 @@ class Decision:
 class Pacman(nn.Module):
     """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
 
-    `stop_weight` is what a demonstrated STOP weighs in the planner's loss. At 1 an agent that takes the likeliest action
-    hardly stops: where to stop is known to within some steps only, so at none of them STOP is the likeliest.
+    An agent that takes the likeliest action takes STOP once that times `stop_odds` is the likeliest. At 1 (the paper's) it
+    stops late or never: where to stop is known to within some steps only, so at none of them STOP is the likeliest.
     """
 
     def __init__(
@@ -162,14 +163,14 @@ class Pacman(nn.Module):
         action_size: int = 32,
         max_repeats: int = 5,
         dropout: float = 0.5,
-        stop_weight: float = 1.0,
+        stop_odds: float = 1.0,
     ):
         super().__init__()
-        if not stop_weight > 0:
-            raise ValueError(f"stop_weight: expected above 0, got {stop_weight}")
+        if not stop_odds > 0:
+            raise ValueError(f"stop_odds: expected above 0, got {stop_odds}")
         if planner not in ("lstm", "gru"):
             raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
-        self.max_repeats, self.planner_hidden, self.stop_weight = max_repeats, planner_hidden, stop_weight
+        self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, stop_odds
         self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
         self.question_projection = _projection(question_hidden, question_size, dropout)
         self.image_projection = _projection(feature_size, image_size, dropout)
@@ -217,7 +218,7 @@ class Pacman(nn.Module):
         return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
 
     def loss(self, batch: dict) -> dict[str, Tensor | int]:
-        """Teacher forcing on walks: `loss` is the planner's mean (weighted) cross-entropy plus the controller's.
+        """Teacher forcing on walks: `loss` is the planner's mean cross-entropy plus the controller's.
 
         batch: features (B, T, F); actions (B, T) int64, padded with -1, each ending with STOP; questions (B, L) int64,
         padded with 0; optionally loss_from (B,) int64, the first action that counts; optionally `decisions` from
@@ -228,9 +229,7 @@ class Pacman(nn.Module):
             batch["decisions"] = batch["decisions"].to(batch["features"].device)
         decisions = batch["decisions"]
         planner_logits, controller_logits = self(batch)
-        weights = planner_logits.new_ones(NUM_ACTIONS, dtype=torch.float32)
-        weights[Action.STOP] = self.stop_weight
-        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target, weights)
+        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target)
         controller_loss, controller_accuracy = _score(controller_logits, decisions.controller_target)
         return {
             "loss": planner_loss + controller_loss,
@@ -277,12 +276,14 @@ class Pacman(nn.Module):
         """One primitive step: the frames' features -> the next state and actions.
 
         `forced` actions are taken instead of the agent's own (warm-up along a given history). Rows that are not `active`
-        keep their state and return STOP, whatever `forced` holds for them. `sample` draws instead of taking the best.
+        keep their state and return STOP, whatever `forced` holds for them. `sample` draws from the
+        distribution as it is, without `stop_odds`, instead of taking the best.
         """
         decision = self.decide(state, features)
         if forced is None:
             repeat = decision.may_repeat & (_choose(decision.controller_logits, sample) == REPEAT)
-            actions = torch.where(repeat, state.running, _choose(decision.planner_logits, sample))
+            planner_logits = decision.planner_logits if sample else self._readier_to_stop(decision.planner_logits)
+            actions = torch.where(repeat, state.running, _choose(planner_logits, sample))
         else:
             repeat, actions = decision.may_repeat & (forced == state.running), forced
         active = torch.ones_like(repeat) if active is None else active
@@ -297,16 +298,20 @@ class Pacman(nn.Module):
         )
         return after, torch.where(active, actions, int(Action.STOP))
 
+    def _readier_to_stop(self, logits: Float[Tensor, "N 4"]) -> Float[Tensor, "N 4"]:
+        odds = torch.zeros_like(logits)
+        odds[:, Action.STOP] = math.log(self.stop_odds)
+        return logits + odds
+
 
 def _projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
 
 
-def _score(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def _score(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Mean cross-entropy and accuracy; zeros, not nan, where there is nothing to decide (`max_repeats=1`)."""
     count = max(len(target), 1)
-    total = count if weights is None else weights[target].sum().clamp(min=1e-9)
-    loss = F.cross_entropy(logits.float(), target, weights, reduction="sum") / total
+    loss = F.cross_entropy(logits.float(), target, reduction="sum") / count
     return loss, (logits.argmax(1) == target).sum() / count
 
 

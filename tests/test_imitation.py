@@ -77,9 +77,10 @@ def pointing_batches(num_batches: int, seed: int) -> DataLoader:
 def test_navigator_learns_to_turn_where_the_question_says(tmp_path):
     pl.seed_everything(0, verbose=False)
     options = {"planner_hidden": 64, "controller_hidden": 64, "question_hidden": 32, "dropout": 0.0}
-    module = NavigatorImitation(10, FEATURES, lr=5e-3, options=options)
+    module = NavigatorImitation(10, FEATURES, lr=5e-3, schedule="cosine", options=options)
     fit = trainer(tmp_path, max_epochs=6)
     fit.fit(module, turning_batches(25, seed=1), turning_batches(4, seed=2))
+    assert fit.optimizers[0].param_groups[0]["lr"] < 1e-6  # fell to the end of the last epoch
     assert fit.callback_metrics["val/planner_accuracy"] > 0.97
     assert fit.callback_metrics["val/controller_accuracy"] > 0.97
     assert fit.callback_metrics["val/loss"] < 0.2

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import torch.nn.functional as F
 
 from data.vocabulary import SPECIALS, Vocabulary
-from envs.actions import Action
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
 from models.encoder import (
@@ -216,22 +214,29 @@ def test_the_loss_equals_a_plain_sum_over_the_steps_of_each_walk():
     assert (losses["num_planner"], losses["num_controller"]) == (len(planner_terms), len(controller_terms))
 
 
-def test_a_stop_counts_as_often_as_its_weight_says():
+def test_an_agent_stops_once_the_odds_make_stop_the_likeliest_and_draws_without_them():
     rng = np.random.default_rng(4)
-    batch = walk_batch(rng, random_walks(rng, num=5))
-    torch.manual_seed(0)
-    plain = small_pacman().eval()
-    heavy = small_pacman(stop_weight=3.0).eval()
-    heavy.load_state_dict(plain.state_dict())
-    with torch.no_grad():
-        logits = plain(plain_batch := plain.prepare(batch))[0]
-    target = plain_batch["decisions"].planner_target
-    repeated = torch.where(target == Action.STOP, 3, 1)
-    expected = F.cross_entropy(logits.repeat_interleave(repeated, 0), target.repeat_interleave(repeated))
-    torch.testing.assert_close(heavy.loss(batch)["planner_loss"], expected)
-    torch.testing.assert_close(heavy.loss(batch)["controller_loss"], plain.loss(batch)["controller_loss"])
-    with pytest.raises(ValueError, match="stop_weight"):
-        small_pacman(stop_weight=0.0)
+    plain, ready = (small_pacman(stop_odds=odds).eval() for odds in (1.0, 20.0))
+    ready.load_state_dict(plain.state_dict())
+    plain.planner_head.weight.data.zero_()
+    ready.planner_head.weight.data.zero_()
+    questions = torch.from_numpy(rng.integers(1, 9, (500, 5)))
+    features = torch.from_numpy(rng.standard_normal((500, 6)).astype(np.float32))
+    for stop, stops in (
+        (0.04, False),
+        (0.06, True),
+    ):  # against 0.9 for the likeliest, 20 times as much is enough or not
+        chances = torch.tensor([0.9, 0.1 - stop - 0.01, 0.01, stop])
+        for navigator in (plain, ready):
+            navigator.planner_head.bias.data[:] = chances.log()
+        state = ready.initial_state(questions)
+        assert (ready.act(state, features)[1] == (STOP if stops else FORWARD)).all()
+        assert (plain.act(state, features)[1] == FORWARD).all()
+        torch.manual_seed(0)
+        drawn = (ready.act(state, features, sample=True)[1] == STOP).float().mean()
+        assert abs(drawn - stop) < 0.04
+    with pytest.raises(ValueError, match="stop_odds"):
+        small_pacman(stop_odds=0.0)
 
 
 def test_padding_changes_no_loss():
