@@ -1,0 +1,169 @@
+"""Prints and draws what a set of houses is like, beside what is known of the paper's.
+
+python scripts/house_stats.py --split train --count 96 --out previews
+
+The paper's houses are gone; its text gives the interior's area (300 to 800 m2), the four rooms that each house has, and the
+room types and objects that it asks about (Das et al. 2018, Sec. 3; SUNCG has 404 k rooms on 49 k floors). Distances are
+between random places; a sight line is the farthest that one sees at eye height in a random view.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float64
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from envs.files import data_root, written_aside
+from envs.house.build import build_scene
+from envs.house.catalog import QUERYABLE, load_catalog
+from envs.house.generator import SPLITS, make_houses
+from envs.house.geometry import signed_area
+from envs.house.house import House
+from envs.house.navigation import HEADINGS_RAD, Goal, build_floor, distance_fields
+from envs.house.rasterizer import Camera, Renderer
+from envs.house.scene import Meshes, Scene
+from envs.progress import console, progress
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+PLACES = 20  # places of each house from which distances and sight lines are taken
+LINES = (  # name, unit of the value, what the paper says
+    ("area", "m2", "300 to 800"),
+    ("rooms", "", "about 8"),
+    ("objects", "", "-"),
+    ("objects that are asked about", "", "-"),
+    ("distinct categories asked about", "", "of 50"),
+    ("walking distance", "m", "-"),
+    ("sight line", "m", "-"),
+    ("triangles", "1000", "-"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One house: `values` by the names of LINES; several of distances and sight lines, one of the others."""
+
+    values: dict[str, Float64[np.ndarray, " V"]]
+    room_types: Counter[str]
+    categories: Counter[str]
+    colors: Counter[str]
+
+
+def measure(house: House) -> Measured:
+    """What a house is like; a function of the house."""
+    catalog = load_catalog()
+    scene = build_scene(house, catalog)
+    floor = build_floor(house, scene, catalog.meshes)
+    rng = np.random.default_rng(0)
+    places = floor.centres()[rng.integers(floor.num_free, size=2 * PLACES)]
+    fields = distance_fields(floor, [Goal(((x, z, 0.0),), 0.05) for x, z in places[:4]])
+    apart = np.concatenate([field[rng.integers(floor.num_free, size=PLACES)] for field in fields])
+    asked = [thing for thing in house.objects if thing.category in QUERYABLE]
+    values = {
+        "area": sum(abs(signed_area(room.polygon)) for room in house.rooms),
+        "rooms": len(house.rooms),
+        "objects": len(house.objects),
+        "objects that are asked about": len(asked),
+        "distinct categories asked about": len({thing.category for thing in asked}),
+        "walking distance": apart,
+        "sight line": _sight_lines(scene, places, rng),
+        "triangles": _num_triangles(scene, catalog.meshes) / 1000,
+    }
+    return Measured(
+        {name: np.atleast_1d(np.asarray(value, np.float64)) for name, value in values.items()},
+        Counter(room.type for room in house.rooms),
+        Counter(thing.category for thing in asked),
+        Counter(thing.color or "none" for thing in asked),
+    )
+
+
+def _num_triangles(scene: Scene, furniture: Meshes) -> int:
+    faces = np.concatenate([np.diff(meshes.face_range).ravel() for meshes in (furniture, scene.meshes)])
+    return int(faces[scene.instances.mesh].sum())
+
+
+def _sight_lines(
+    scene: Scene, places: Float64[np.ndarray, "P 2"], rng: np.random.Generator
+) -> Float64[np.ndarray, " P"]:
+    """Metres to the farthest thing at eye height in one view from each place; out of a window counts as its pane."""
+    renderer = Renderer(Camera(height_px=56, width_px=56), ("depth",))
+    renderer.load([scene])
+    poses = np.column_stack([places, HEADINGS_RAD[rng.integers(len(HEADINGS_RAD), size=len(places))]])
+    depth = renderer.render(np.zeros(len(poses), np.int32), poses)["depth"][:, 28]
+    across = (2 * (np.arange(56) + 0.5) / 56 - 1) * np.tan(np.pi / 6)
+    seen = np.where(np.isfinite(depth), depth, 0) * np.hypot(1, across)
+    return seen.max(axis=1).astype(np.float64)
+
+
+def pooled(houses: Sequence[Measured], name: str) -> Float64[np.ndarray, " V"]:
+    return np.concatenate([house.values[name] for house in houses])
+
+
+def table(houses: Sequence[Measured]) -> Table:
+    """One line a figure: mean, and between which values nine of ten lie."""
+    out = Table(title=f"{len(houses)} houses")
+    for heading in ("", "mean", "5 %", "median", "95 %", "paper"):
+        out.add_column(heading, justify="right" if heading else "left")
+    for name, unit, paper in LINES:
+        values = pooled(houses, name)
+        low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+        figures = (f"{value:.1f}" for value in (values.mean(), low, middle, high))
+        out.add_row(f"{name} ({unit})" if unit else name, *figures, f"{paper} {unit}".strip())
+    return out
+
+
+def draw(houses: Sequence[Measured], path: Path) -> None:
+    """Histograms of the table's figures; how many houses have each room type; objects a house of each category, colours."""
+    figure, axes = plt.subplots(3, 4, figsize=(18, 14), layout="constrained")
+    for axis, (name, unit, _) in zip(axes.flat, LINES, strict=False):
+        axis.hist(pooled(houses, name), bins=24, color="#4c72b0")
+        axis.set(title=name, xlabel=unit, yticks=[])
+    counts = {
+        "houses with a room type": Counter(kind for house in houses for kind in set(house.room_types)),
+        "objects a house, by category": sum((house.categories for house in houses), Counter()),
+        "objects by colour": sum((house.colors for house in houses), Counter()),
+    }
+    for axis, (title, counted) in zip(axes.flat[len(LINES) :], counts.items(), strict=False):
+        names, numbers = zip(*reversed(counted.most_common()), strict=True)
+        axis.barh(names, np.array(numbers) / len(houses), color="#55a868")
+        axis.set(title=title)
+        axis.tick_params(axis="y", labelsize=5 if len(names) > 20 else 9)
+    axes.flat[-1].axis("off")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(path) as aside:
+        figure.savefig(aside, dpi=90, format="png")
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=96)
+    parser.add_argument("--out", type=Path, default=Path("previews"))
+    arguments = parser.parse_args()
+    if arguments.count < 1:
+        parser.error(f"--count: expected at least 1, got {arguments.count}")
+    paths = make_houses(data_root(), split=arguments.split, count=arguments.count, seed=arguments.seed)
+    houses = []
+    with progress("houses measured", len(paths)) as advance:
+        for path in paths:
+            houses.append(measure(House.load(path)))
+            advance(1)
+    console.print(table(houses))
+    picture = arguments.out / f"{arguments.split}_{arguments.count}.png"
+    draw(houses, picture)
+    console.print(picture)
+
+
+if __name__ == "__main__":
+    main()
