@@ -43,18 +43,18 @@ def _bar(description: str, total: int) -> Iterator[Callable[..., None]]:
 @contextmanager
 def _lines(description: str, total: int) -> Iterator[Callable[..., None]]:
     started = printed = time.monotonic()
-    done = 0
+    done, first = 0, None  # what was done after the first call, and when: it compiles, or finds what is there already
 
     def advance(num: int = 1, note: str = "") -> None:
-        nonlocal done, printed
+        nonlocal done, printed, first
         done += num
         now = time.monotonic()
         if num and (done >= total or now - printed >= SECONDS_BETWEEN_LINES):
-            printed, spent = now, now - started
-            left = spent / done * max(total - done, 0)
-            print(
-                f"{description}: {done}/{total}, {_clock(spent)} spent, {_clock(left)} left {note}".rstrip(), flush=True
-            )
+            printed = now
+            rate = (done - first[0]) / (now - first[1]) if first and now > first[1] else 0
+            left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
+            print(f"{description}: {done}/{total}, {_clock(now - started)} spent{left} {note}".rstrip(), flush=True)
+        first = first or (done, now)
 
     yield advance
 
