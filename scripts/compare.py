@@ -55,8 +55,8 @@ def compare(runs: Sequence[Path]) -> str:
 
 def _cell(values: np.ndarray, decimals: int) -> str:
     """Mean ± standard deviation; the deviation is left out where all runs agree, as for who does not learn."""
-    spread = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.{decimals}f}" + (f" ± {spread:.{decimals}f}" if spread > 0 else "")
+    spread = f"{values.std(ddof=1) if len(values) > 1 else 0:.{decimals}f}"
+    return f"{values.mean():.{decimals}f}" + (f" ± {spread}" if float(spread) else "")
 
 
 if __name__ == "__main__":
