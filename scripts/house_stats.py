@@ -117,7 +117,9 @@ def table(houses: Sequence[Measured]) -> Table:
         values = pooled(houses, name)
         low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
         figures = (f"{value:.1f}" for value in (values.mean(), low, middle, high))
-        out.add_row(f"{name} ({unit})" if unit else name, *figures, f"{paper} {unit}".strip())
+        out.add_row(
+            f"{name} ({unit})" if unit else name, *figures, paper if paper == "-" else f"{paper} {unit}".strip()
+        )
     return out
 
 
