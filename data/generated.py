@@ -28,7 +28,7 @@ from envs.house.generator import GENERATOR, load_house, make_houses
 from envs.house.house import House
 from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, sample_start
 from envs.house.rasterizer import Camera, Renderer
-from envs.progress import console, progress
+from envs.progress import absolute, console, progress
 
 RENDER_BATCH = 64
 STARTS_TRIED = 8
@@ -69,7 +69,7 @@ class GeneratedEQA:
         houses = {}
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
-                paths = make_houses(self.root, split=split, count=count, seed=self.seed, progress=_absolute(advance))
+                paths = make_houses(self.root, split=split, count=count, seed=self.seed, progress=absolute(advance))
             houses[split] = [House.load(path) for path in paths]
         return houses
 
@@ -92,7 +92,7 @@ class GeneratedEQA:
             houses = self.houses
             visible = RememberedVisibility(ViewPointFinder(), path.with_suffix(".visible"), configuration=made_from)
             with progress("questions", sum(self.num_houses.values())) as advance:
-                made = make_questions(houses, visible=visible, progress=_absolute(advance), **arguments)
+                made = make_questions(houses, visible=visible, progress=absolute(advance), **arguments)
             write_questions(path, made)
             visible.forget()
             console.print(f"questions: {path}")
@@ -119,7 +119,7 @@ class GeneratedEQA:
             recorder = Recorder(self.house, self.encode)
             episodes = self.episodes(split)
             with progress(f"demonstrations, {split}", len({e.scene_id for e in episodes})) as advance:
-                report = _absolute(advance)
+                report = absolute(advance)
                 for done, total in build(path, episodes, recorder, configuration=made_with):
                     report(done, total)
             console.print(f"demonstrations: {path}")
@@ -129,18 +129,6 @@ class GeneratedEQA:
         """Everything that imitation needs."""
         for split in SPLITS:
             self.demonstrations(split)
-
-
-def _absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
-    """Lets those who say how much is done (done, total) drive a bar that wants to know how much was added."""
-    before = 0
-
-    def report(done: int, total: int) -> None:
-        nonlocal before
-        advance(done - before)
-        before = done
-
-    return report
 
 
 def _walks(

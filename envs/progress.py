@@ -59,5 +59,17 @@ def _lines(description: str, total: int) -> Iterator[Callable[..., None]]:
     yield advance
 
 
+def absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+    """Lets those who say how much is done (done, total) drive a bar that wants to know how much was added."""
+    before = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal before
+        advance(done - before)
+        before = done
+
+    return report
+
+
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

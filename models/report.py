@@ -42,7 +42,8 @@ def _agents(rows: Sequence[dict]) -> list[str]:
     return list(dict.fromkeys(row["agent"] for row in rows))
 
 
-def _values(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
+def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
+    """A column of the rows that agree with `where`; those that have none of it are left out."""
     chosen = (r[column] for r in rows if all(r[k] == v for k, v in where.items()))
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
@@ -53,7 +54,7 @@ def _lines(rows: Sequence[dict]) -> list[list[str]]:
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
         line = [agent, "-" if spawn is None else f"T-{spawn}"]
         for name, _, factor, decimals in COLUMNS:
-            values = _values(rows, name, agent=agent, spawn=spawn)
+            values = values_of(rows, name, agent=agent, spawn=spawn)
             line.append(f"{factor * values.mean():.{decimals}f}" if len(values) else "-")
         lines.append(line)
     return lines
@@ -82,7 +83,7 @@ def intervals(rows: Sequence[dict]) -> list[dict]:
             for question_type in ["all", *sorted({r["question_type"] for r in here})]:
                 subset = [r for r in here if question_type in ("all", r["question_type"])]
                 for name in ("d_0", *(c[0] for c in COLUMNS)):
-                    values = _values(subset, name)
+                    values = values_of(subset, name)
                     if len(values):
                         low, high = bootstrap_interval(values)
                         out.append(

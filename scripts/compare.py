@@ -14,25 +14,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from models.report import COLUMNS, HEADINGS, markdown
-
-Cells = dict[tuple[str, int | None], dict[str, float]]
-
-
-def cells(rows: Sequence[dict]) -> Cells:
-    """(agent, spawn) -> column -> mean over questions; nan where a line has no such column."""
-    groups: dict[tuple[str, int | None], list[dict]] = {}
-    for row in rows:
-        groups.setdefault((row["agent"], row["spawn"]), []).append(row)
-    return {
-        key: {name: np.mean([np.nan if r[name] is None else r[name] for r in of_line]) for name, *_ in COLUMNS}
-        for key, of_line in groups.items()
-    }
+from models.report import COLUMNS, HEADINGS, markdown, values_of
 
 
 def compare(runs: Sequence[Path]) -> str:
     """The table; ValueError for a folder without rows, or whose questions are others than the first one's."""
-    tables, played = [], None
+    played, of_runs = None, []
     for run in runs:
         path = run / "metrics.jsonl"
         if not path.is_file():
@@ -42,13 +29,14 @@ def compare(runs: Sequence[Path]) -> str:
         if played is not None and questions != played:
             raise ValueError(f"{run}: expected the agents, spawns and questions of {runs[0]}, got others")
         played = questions
-        tables.append(cells(rows))
+        of_runs.append(rows)
     lines = []
-    for agent, spawn in tables[0]:
+    for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in of_runs[0]):
         line = [agent, "-" if spawn is None else f"T-{spawn}"]
         for name, _, factor, decimals in COLUMNS:
-            values = factor * np.array([table[agent, spawn][name] for table in tables])
-            line.append("-" if np.isnan(values).any() else _cell(values, decimals))
+            values = [values_of(rows, name, agent=agent, spawn=spawn) for rows in of_runs]
+            known = all(len(of_run) for of_run in values)
+            line.append(_cell(factor * np.array([v.mean() for v in values]), decimals) if known else "-")
         lines.append(line)
     return markdown(HEADINGS, lines)
 

@@ -30,7 +30,7 @@ from envs.house.house import House
 from envs.house.navigation import HEADINGS_RAD, Goal, build_floor, distance_fields
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Meshes, Scene
-from envs.progress import console, progress
+from envs.progress import absolute, console, progress
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -155,14 +155,16 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.count < 1:
         parser.error(f"--count: expected at least 1, got {arguments.count}")
-    paths = make_houses(data_root(), split=arguments.split, count=arguments.count, seed=arguments.seed)
+    split, count = arguments.split, arguments.count
+    with progress(f"houses, {split}", count) as advance:
+        paths = make_houses(data_root(), split=split, count=count, seed=arguments.seed, progress=absolute(advance))
     houses = []
     with progress("houses measured", len(paths)) as advance:
         for path in paths:
             houses.append(measure(House.load(path)))
             advance(1)
     console.print(table(houses))
-    picture = arguments.out / f"{arguments.split}_{arguments.count}.png"
+    picture = arguments.out / f"{split}_{count}.png"
     draw(houses, picture)
     console.print(picture)
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envs.files import data_root
 from envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
-from envs.progress import progress
+from envs.progress import absolute, progress
 
 
 def main() -> None:
@@ -34,13 +34,7 @@ def main() -> None:
 
 def _make(root: Path, split: str, count: int, arguments: argparse.Namespace) -> None:
     with progress(f"houses, {split}", count) as advance:
-        before = 0
-
-        def report(done: int, total: int) -> None:
-            nonlocal before
-            advance(done - before)
-            before = done
-
+        report = absolute(advance)
         make_houses(root, split=split, count=count, seed=arguments.seed, workers=arguments.workers, progress=report)
 
 
