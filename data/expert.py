@@ -1,13 +1,13 @@
 """Shortest walks in actions: from a pose to a goal with the fewest moves that the simulator really makes.
 
-Two searches. Backward from the goal, breadth first over a lattice of poses (cells of about 5 cm, 40 headings) gives the
+Two searches. Backward from the goal, breadth first over a lattice of poses (cells of 10 cm, 40 headings) gives the
 cost-to-go; each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as in
 hybrid A*, Dolgov et al. 2008). Forward from the start, A* over the simulator's own moves takes it as its heuristic, so what
 comes back can be replayed bit for bit. Many walks are equally short; one that turns early is taken, since a learner can see
 what to turn to, but not when the last moment has come. EmbodiedQA's demonstrations come from such a search too (its code's
 A*; the paper fits actions to a grid path).
 
-Axes: T actions of a walk including STOP, P view points, L lattice side, K headings.
+Axes: T actions of a walk including STOP, P view points, L lattice side, C lattice cells with free floor, K headings.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar, no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8, Int16
+from jaxtyping import Float64, Int8, Int16, Int32, UInt64
 from numba import njit
 
 from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
@@ -37,7 +37,7 @@ from envs.house.navigation import (
 )
 
 Found = TypeVar("Found")
-LATTICE_M = 0.05
+LATTICE_M = 0.1
 HEADING_BITS = 6  # a pose in the search's queue is a cell and, in its lowest bits, a heading
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 19
@@ -64,7 +64,13 @@ class CostToGo:
 
     floor: Floor
     goal: Goal
-    cost: Int16[np.ndarray, "L L K"]
+    lattice: "Lattice"
+    cost: Int16[np.ndarray, "C K"]
+
+    def estimate(self, pose: Pose) -> int:
+        """Moves that a pose needs, from the lattice alone: right to a few in a hundred; -1 where none was found."""
+        row, column = (int((at - corner) / LATTICE_M) for at, corner in zip(pose[1::-1], self.floor.origin[::-1]))
+        return int(self.cost[self.lattice.place[row, column], int(heading_indices(np.array(pose[2:]))[0])])
 
     def walk(self, start: Pose) -> Walk:
         """The shortest walk from any pose; ValueError where there is none."""
@@ -74,7 +80,16 @@ class CostToGo:
         heading = int(heading_indices(np.array(start[2:]))[0])
         actions = np.empty(LONGEST, np.int8)
         length = _search(
-            actions, self.cost, _views(self.goal), self.goal.radius_m, *start[:2], heading, STEP_X, STEP_Z, *floor.grid
+            actions,
+            self.lattice.place,
+            self.cost,
+            _views(self.goal),
+            self.goal.radius_m,
+            *start[:2],
+            heading,
+            STEP_X,
+            STEP_Z,
+            *floor.grid,
         )
         if length < 0:
             raise ValueError(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
@@ -85,13 +100,30 @@ class CostToGo:
         return Action(int(self.walk(pose).actions[0]))
 
 
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The cells of a floor's lattice in which an agent can stand, the same for every goal.
+
+    `place` gives each cell's row in a CostToGo, -1 where no floor is free. `surely_free` has a bit for each heading in
+    which a forward move from anywhere in the cell stays free, so that the search need not check it.
+    """
+
+    place: Int32[np.ndarray, "L L"]
+    surely_free: UInt64[np.ndarray, " C"]
+
+    @classmethod
+    def of(cls, floor: Floor) -> "Lattice":
+        side = int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
+        return cls(*_lattice(floor.free, floor.cell_m, side, STEP_X, STEP_Z))
+
+
 def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
-    """Searches backward from each goal, side by side; each result holds 80 bytes per 5 cm cell (about 7 MB a house).
+    """Searches backward from each goal, side by side; each result holds 80 bytes per free 10 cm cell (about 1 MB a house).
 
     ValueError for a goal that cannot be stood in.
     """
-    roomy = _roomy(*floor.grid, _side(floor))
-    return side_by_side(lambda goal: _backward(floor, goal, roomy), goals)
+    lattice = Lattice.of(floor)
+    return side_by_side(lambda goal: _backward(floor, goal, lattice), goals)
 
 
 def shortest_walks(
@@ -106,7 +138,7 @@ def shortest_walks(
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
     if not goals:
         return []
-    roomy = _roomy(*floor.grid, _side(floor))
+    lattice = Lattice.of(floor)
     places: dict[Goal, list[int]] = {}
     for k, goal in enumerate(goals):
         places.setdefault(goal, []).append(k)
@@ -120,24 +152,21 @@ def shortest_walks(
             return None
 
     def walks_to(goal: Goal) -> list[Walk | None]:
-        search = attempt(_backward, floor, goal, roomy)
+        search = attempt(_backward, floor, goal, lattice)
         return [None if search is None else attempt(search.walk, starts[k]) for k in places[goal]]
 
     found = dict(zip(places, map(iter, side_by_side(walks_to, places))))
     return [next(found[goal]) for goal in goals]
 
 
-def _backward(floor: Floor, goal: Goal, roomy: Bool[np.ndarray, "L L"]) -> CostToGo:
-    cost = np.empty((*roomy.shape, NUM_HEADINGS), np.int16)
-    if not _cost_to_go(cost, roomy, _views(goal), goal.radius_m, STEP_X, STEP_Z, *floor.grid):
+def _backward(floor: Floor, goal: Goal, lattice: Lattice) -> CostToGo:
+    cost = np.empty((len(lattice.surely_free), NUM_HEADINGS), np.int16)
+    arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, STEP_X, STEP_Z)
+    if not _cost_to_go(*arrays, *floor.grid):
         raise ValueError(
             f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
         )
-    return CostToGo(floor, goal, cost)
-
-
-def _side(floor: Floor) -> int:
-    return int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
+    return CostToGo(floor, goal, lattice, cost)
 
 
 def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
@@ -176,8 +205,12 @@ def _is_goal(views, radius, x, z, heading, free, ox, oz, cell_m):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _roomy(free, ox, oz, cell_m, side):
-    """Lattice cells around which everything is free for a step and a bit: a move from there needs no check."""
+def _lattice(free, cell_m, side, step_x, step_z):
+    """See `Lattice`.
+
+    The samples of the move from a cell's middle lie half a cell apart at most, so what a move from elsewhere in the cell
+    passes lies in the nine lattice cells around one of them.
+    """
     rows, columns = free.shape
     total = np.zeros((rows + 1, columns + 1), np.int32)
     for row in range(rows):
@@ -185,32 +218,62 @@ def _roomy(free, ox, oz, cell_m, side):
         for column in range(columns):
             line += free[row, column]
             total[row + 1, column + 1] = total[row, column + 1] + line
-    roomy = np.zeros((side, side), np.bool_)
+    place = np.full((side, side), -1, np.int32)
+    clear = np.zeros((side, side), np.bool_)  # with the eight cells around
+    used = 0
     for i in range(side):
         for j in range(side):
-            top, left = int((i * LATTICE_M - STEP_M) / cell_m) - 2, int((j * LATTICE_M - STEP_M) / cell_m) - 2
-            bottom, right = (
-                int(((i + 1) * LATTICE_M + STEP_M) / cell_m) + 3,
-                int(((j + 1) * LATTICE_M + STEP_M) / cell_m) + 3,
-            )
-            if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
+            for beside in (0, 1):
+                top, bottom = _span(cell_m, i, beside, rows)
+                left, right = _span(cell_m, j, beside, columns)
                 count = total[bottom, right] - total[top, right] - total[bottom, left] + total[top, left]
-                roomy[i, j] = count == (bottom - top) * (right - left)
-    return roomy
+                if beside:
+                    clear[i, j] = count == (bottom - top) * (right - left)
+                elif count:
+                    place[i, j] = used
+                    used += 1
+    samples = int(np.ceil(STEP_M / LATTICE_M))
+    down, across = np.empty((NUM_HEADINGS, samples), np.int64), np.empty((NUM_HEADINGS, samples), np.int64)
+    for heading in range(NUM_HEADINGS):
+        for k in range(samples):
+            share = (k + 1) / samples / LATTICE_M
+            down[heading, k] = int(np.floor(0.5 + step_z[heading] * share))
+            across[heading, k] = int(np.floor(0.5 + step_x[heading] * share))
+    surely = np.zeros(used, np.uint64)
+    margin = samples + 1  # the border of a floor is blocked, so nothing is lost there
+    for i in range(margin, side - margin):
+        for j in range(margin, side - margin):
+            if clear[i, j]:
+                for heading in range(NUM_HEADINGS):
+                    passes = True
+                    for k in range(samples):
+                        passes &= clear[i + down[heading, k], j + across[heading, k]]
+                    if passes:
+                        surely[place[i, j]] |= _bit(heading)
+    return place, surely
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def _span(cell_m, i, beside, limit):
+    """The grid cells that lattice cell i and those `beside` it overlap, cut at the grid's end."""
+    return max(int((i - beside) * LATTICE_M / cell_m), 0), min(int((i + 1 + beside) * LATTICE_M / cell_m) + 1, limit)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m):
+def _cost_to_go(cost, place, surely_free, views, radius, step_x, step_z, free, ox, oz, cell_m):
     """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached.
 
-    What was reached is marked in one word a cell, a bit a heading, which stays in the cache as `cost` does not.
+    Small arrays, so that they stay in the cache: what was reached is marked in one word a cell, a bit a heading, and two
+    layers of poses are held, the one that is left and the one that is entered.
     """
-    side = roomy.shape[0]
+    side = place.shape[0]
     flat = cost.ravel()
     flat[:] = -1
-    reached = np.zeros(side * side, np.uint64)
-    queue, x, z = np.empty(flat.size, np.int32), np.empty(flat.size, np.float32), np.empty(flat.size, np.float32)
+    reached = np.zeros(cost.shape[0], np.uint64)
+    at, x, z = np.empty(flat.size, np.int32), np.empty(flat.size, np.float32), np.empty(flat.size, np.float32)
+    next_at, next_x, next_z = np.empty_like(at), np.empty_like(x), np.empty_like(z)
     count = 0
     reach = int(radius / LATTICE_M) + 1
     for v in range(views.shape[0]):
@@ -221,47 +284,50 @@ def _cost_to_go(cost, roomy, views, radius, step_x, step_z, free, ox, oz, cell_m
         )
         for i in range(max(row - reach, 0), min(row + reach, side - 1) + 1):
             for j in range(max(column - reach, 0), min(column + reach, side - 1) + 1):
-                cell = i * side + j
+                cell = place[i, j]
                 px, pz = ox + (j + 0.5) * LATTICE_M, oz + (i + 0.5) * LATTICE_M
-                if not reached[cell] & _bit(heading) and _is_goal(
-                    views[v : v + 1], radius, px, pz, heading, free, ox, oz, cell_m
+                if (
+                    cell >= 0
+                    and not reached[cell] & _bit(heading)
+                    and _is_goal(views[v : v + 1], radius, px, pz, heading, free, ox, oz, cell_m)
                 ):
                     reached[cell] |= _bit(heading)
                     flat[cell * NUM_HEADINGS + heading] = 0
-                    queue[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz
+                    at[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz
                     count += 1
-    first, depth = 0, np.int16(0)
-    while first < count:
-        depth, end = np.int16(depth + 1), count
-        for at in range(first, end):
-            px, pz = x[at], z[at]
-            cell, heading = queue[at] >> HEADING_BITS, queue[at] & ((1 << HEADING_BITS) - 1)
+    found, depth = count, np.int16(0)
+    while count:
+        depth, entered = np.int16(depth + 1), 0
+        for pose in range(count):
+            px, pz = x[pose], z[pose]
+            cell, heading = at[pose] >> HEADING_BITS, at[pose] & ((1 << HEADING_BITS) - 1)
             left = heading + 1 if heading + 1 < NUM_HEADINGS else 0
             right = heading - 1 if heading > 0 else NUM_HEADINGS - 1
             for turned in (left, right):
                 if not reached[cell] & _bit(turned):
                     reached[cell] |= _bit(turned)
                     flat[cell * NUM_HEADINGS + turned] = depth
-                    queue[count], x[count], z[count] = (cell << HEADING_BITS) + turned, px, pz
-                    count += 1
+                    next_at[entered], next_x[entered], next_z[entered] = (cell << HEADING_BITS) + turned, px, pz
+                    entered += 1
             bx, bz = px - step_x[heading], pz - step_z[heading]
             i, j = int((bz - oz) / LATTICE_M), int((bx - ox) / LATTICE_M)
             if bx < ox or bz < oz or i >= side or j >= side:
                 continue
-            cell = i * side + j
-            if reached[cell] & _bit(heading):
+            cell = place[i, j]
+            if cell < 0 or reached[cell] & _bit(heading):
                 continue
-            if not roomy[i, j]:
+            if not surely_free[cell] & _bit(heading):
                 if cell_at(free, ox, oz, cell_m, bx, bz) < 0:
                     continue
                 if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
                     continue
             reached[cell] |= _bit(heading)
             flat[cell * NUM_HEADINGS + heading] = depth
-            queue[count], x[count], z[count] = (cell << HEADING_BITS) + heading, bx, bz
-            count += 1
-        first = end
-    return count
+            next_at[entered], next_x[entered], next_z[entered] = (cell << HEADING_BITS) + heading, bx, bz
+            entered += 1
+        at, x, z, next_at, next_x, next_z = next_at, next_x, next_z, at, x, z
+        found, count = found + entered, entered
+    return found
 
 
 @njit(inline="always", error_model="numpy")
@@ -272,7 +338,7 @@ def _bit(heading):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, step_z, free, ox, oz, cell_m):
+def _search(out, place_of, cost, views, radius, start_x, start_z, start_heading, step_x, step_z, free, ox, oz, cell_m):
     """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 where no walk was found."""
     x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
     heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
@@ -282,7 +348,9 @@ def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, s
     place = np.zeros(2 * MAX_NODES, np.int64)
     fewest = np.empty(2 * MAX_NODES, np.int16)
     x[0], z[0], heading[0], moves[0], parent[0], below[0] = start_x, start_z, start_heading, 0, -1, -1
-    guess[0] = max(_guess(cost, int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading), 0)
+    guess[0] = max(
+        _guess(place_of, cost, int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading), 0
+    )
     total = int(guess[0])
     top[total] = 0
     used, goal = 1, -1
@@ -308,7 +376,7 @@ def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, s
             if place[slot] != 0 and fewest[slot] <= g:
                 continue
             place[slot], fewest[slot] = _place(nx - ox, nz - oz, nh), g
-            h = _guess(cost, int((nz - oz) / LATTICE_M), int((nx - ox) / LATTICE_M), nh)
+            h = _guess(place_of, cost, int((nz - oz) / LATTICE_M), int((nx - ox) / LATTICE_M), nh)
             if h < 0:
                 h = guess[node]
             estimate = max(int(g) + int(h), total)
@@ -331,13 +399,14 @@ def _search(out, cost, views, radius, start_x, start_z, start_heading, step_x, s
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _guess(cost, row, column, heading):
+def _guess(place_of, cost, row, column, heading):
     """The least cost-to-go of a lattice cell and those around it: what a pose needs at least, wherever in its cell it is."""
     best = -1
-    for i in range(max(row - 1, 0), min(row + 2, cost.shape[0])):
-        for j in range(max(column - 1, 0), min(column + 2, cost.shape[1])):
-            if cost[i, j, heading] >= 0 and (best < 0 or cost[i, j, heading] < best):
-                best = int(cost[i, j, heading])
+    for i in range(max(row - 1, 0), min(row + 2, place_of.shape[0])):
+        for j in range(max(column - 1, 0), min(column + 2, place_of.shape[1])):
+            cell = place_of[i, j]
+            if cell >= 0 and cost[cell, heading] >= 0 and (best < 0 or cost[cell, heading] < best):
+                best = int(cost[cell, heading])
     return best
 
 

@@ -26,14 +26,14 @@ from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import GENERATOR, load_house, make_houses
 from envs.house.house import House
-from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, sample_start
+from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, far_places, sample_start
 from envs.house.rasterizer import Camera, Renderer
 from envs.progress import absolute, console, progress
 
 RENDER_BATCH = 64
 STARTS_TRIED = 8
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
-WALKS = "walks-2"  # raise with every change of where walks start, end, or what is stored of them
+WALKS = "walks-3"  # raise with every change of where walks start, end, or what is stored of them
 
 
 @runtime_checkable
@@ -131,10 +131,8 @@ class GeneratedEQA:
             self.demonstrations(split)
 
 
-def _walks(
-    floor: Floor, roomy: Floor, goals: list[Goal], fields: list[np.ndarray], episodes: list[Episode]
-) -> list[Walk]:
-    """The shortest walk of each episode, from its start or else from a place far away, drawn from its own id.
+def _walks(floor: Floor, roomy: Floor, goals: list[Goal], far: list[np.ndarray], episodes: list[Episode]) -> list[Walk]:
+    """The shortest walk of each episode, from its start or else from one of its `far` places, drawn from its own id.
 
     On the roomy floor where that is possible. A drawn place may lie where quarter-metre moves lead nowhere, between two
     chairs for instance; then another is drawn. ValueError for an episode that cannot be walked.
@@ -142,7 +140,7 @@ def _walks(
     rngs = [np.random.default_rng(crc32(episode.episode_id.encode())) for episode in episodes]
 
     def draw(i: int) -> Pose:
-        drawn = [sample_start(rngs[i], floor, fields[i]) for _ in range(STARTS_TRIED)]
+        drawn = [sample_start(rngs[i], far[i]) for _ in range(STARTS_TRIED)]
         return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]
 
     walks: list[Walk | None] = [None] * len(episodes)
@@ -183,9 +181,10 @@ class Recorder:
         goals = [Goal.of(episode) for episode in episodes]
         distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
         fields = distance_fields(floor, list(distinct))
-        fields = [fields[distinct[goal]] for goal in goals]
+        places = [far_places(floor, field) for field in fields]
+        fields, places = ([of_goals[distinct[goal]] for goal in goals] for of_goals in (fields, places))
         roomy = build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
-        walks = _walks(floor, roomy, goals, fields, episodes)
+        walks = _walks(floor, roomy, goals, places, episodes)
         episodes = [replace(e, start=tuple(w.poses[0].tolist())) for e, w in zip(episodes, walks, strict=True)]
         poses = np.concatenate([walk.poses for walk in walks])
         self.renderer.load([scene])

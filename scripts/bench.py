@@ -31,7 +31,7 @@ from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import generate_house
 from envs.house.house import House
-from envs.house.navigation import Goal, build_floor, distance_fields, sample_start
+from envs.house.navigation import Goal, build_floor, distance_fields, far_places, sample_start
 from envs.house.raster_kernels import _place, _transform, draw
 from envs.house.rasterizer import MODALITIES, Camera, Renderer
 from envs.house.scene import Scene
@@ -58,7 +58,7 @@ def furnished_houses(count: int, views: int, seed: int = 0) -> tuple[list[Scene]
     for index in range(count):
         house = generate_house(seed=seed, split="train", index=index)
         scenes.append(build_scene(house, catalog))
-        free.append(build_floor(house, scenes[-1], catalog.meshes, resolution=300).centres())
+        free.append(build_floor(house, scenes[-1], catalog.meshes, resolution=300).centres)
     scene_index = np.arange(views) % count
     where = [free[k][rng.integers(len(free[k]))] for k in scene_index]
     return scenes, scene_index, np.column_stack([where, rng.integers(0, 40, views) * np.radians(9)])
@@ -163,7 +163,7 @@ def bench_house(house: House, finder: ViewPointFinder, args: argparse.Namespace)
     floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)
     targets = [(thing.id,) for thing in house.objects]
     goals = [Goal(poses, 0.25) for poses in finder(house, targets) if poses][: args.targets]
-    starts = [sample_start(rng, floor, field) for field in distance_fields(floor, goals)]
+    starts = [sample_start(rng, far_places(floor, field)) for field in distance_fields(floor, goals)]
     searches = costs_to_go(floor, goals)
     length = np.mean([len(search.walk(start).actions) for search, start in zip(searches, starts)])
     parts = {

@@ -123,7 +123,7 @@ def bench_play(args: argparse.Namespace) -> None:
     navigator = Pacman(64, see.encoder.feature_size)
     for num in args.agents:
         simulator = HouseSimulator([house], num_agents=num)
-        free = simulator.floors[0].centres()
+        free = simulator.floors[0].centres
         poses = np.column_stack([free[np.linspace(0, len(free) - 1, num).astype(int)], np.zeros(num)])
         simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
         walker = NavigatorWalker(navigator)

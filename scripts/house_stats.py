@@ -64,7 +64,7 @@ def measure(house: House) -> Measured:
     scene = build_scene(house, catalog)
     floor = build_floor(house, scene, catalog.meshes)
     rng = np.random.default_rng(0)
-    places = floor.centres()[rng.integers(floor.num_free, size=2 * PLACES)]
+    places = floor.centres[rng.integers(floor.num_free, size=2 * PLACES)]
     fields = distance_fields(floor, [Goal(((x, z, 0.0),), 0.05) for x, z in places[:4]])
     apart = np.concatenate([field[rng.integers(floor.num_free, size=PLACES)] for field in fields])
     asked = [thing for thing in house.objects if thing.category in QUERYABLE]

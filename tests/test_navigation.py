@@ -17,6 +17,7 @@ from envs.house.navigation import (
     build_floor,
     distance_fields,
     distances_at,
+    far_places,
     free_cells,
     goal_mask,
     heading_indices,
@@ -121,7 +122,7 @@ def dijkstra_any_angle(floor, goal_mask, pairs):
 def test_distance_is_euclidean_in_an_open_room_straight_and_diagonal():
     floor = floor_of(np.ones((300, 300)), cell_m=0.02)
     field = distance_fields(floor, [Goal(((3.0, 3.0, 0.0),), 0.25)])[0]
-    centres = floor.centres()
+    centres = floor.centres
     true = np.hypot(*(centres - 3.0).T) - 0.25
     far = true > 1.0
     assert np.abs(field[far] / true[far] - 1).max() < 0.02
@@ -152,7 +153,7 @@ def test_a_batch_of_fields_equals_fields_one_by_one():
     rng = np.random.default_rng(1)
     free = largest_component((rng.random((80, 80)) > 0.2).astype(np.uint8))
     floor = floor_of(free)
-    goals = [Goal(((float(x), float(z), 0.0),), 0.2) for x, z in rng.permutation(floor.centres())[:5]]
+    goals = [Goal(((float(x), float(z), 0.0),), 0.2) for x, z in rng.permutation(floor.centres)[:5]]
     batch = distance_fields(floor, goals)
     assert np.isfinite(batch).all()
     for k, goal in enumerate(goals):
@@ -309,7 +310,7 @@ def test_a_move_is_refused_where_any_cell_on_it_is_blocked():
 
 def test_cells_are_numbered_in_row_major_order_of_free_cells():
     floor = floor_of(np.random.default_rng(0).random((70, 70)) > 0.5, origin=(-1.0, 2.0))
-    assert free_cells(floor, floor.centres()).tolist() == list(range(floor.num_free))
+    assert free_cells(floor, floor.centres).tolist() == list(range(floor.num_free))
     blocked = np.argwhere(~floor.free)[:, ::-1] * 0.05 + 0.025 + [-1.0, 2.0]
     outside = np.array([[-50.0, 3.0], [0.0, 50.0], [np.nan, 3.0]])
     assert (free_cells(floor, np.concatenate([blocked, outside])) == -1).all()
@@ -325,8 +326,9 @@ def test_lookups_are_infinite_where_nobody_can_stand():
 def test_far_starts_are_far_and_a_function_of_the_seed():
     floor = floor_of(np.ones((60, 60)))
     field = distance_fields(floor, [Goal(((0.5, 0.5, 0.0),), 0.25)])[0]
-    starts = [sample_start(np.random.default_rng(s), floor, field) for s in range(50)]
-    assert starts[7] == sample_start(np.random.default_rng(7), floor, field) and len(set(starts)) > 40
+    places = far_places(floor, field)
+    starts = [sample_start(np.random.default_rng(s), places) for s in range(50)]
+    assert starts[7] == sample_start(np.random.default_rng(7), places) and len(set(starts)) > 40
     distances = distances_at(floor, field, np.array(starts))
     assert distances.min() >= np.quantile(field, 0.8) and np.isfinite(distances).all()
     assert heading_indices(np.array(starts)[:, 2]).std() > 5

@@ -207,7 +207,7 @@ def test_generated_house_agrees_with_embree():
     catalog = load_catalog()
     house = generate_house(seed=0, split="train", index=0)
     scene = build_scene(house, catalog)
-    free = build_floor(house, scene, catalog.meshes, resolution=200).centres()
+    free = build_floor(house, scene, catalog.meshes, resolution=200).centres
     rng = np.random.default_rng(0)
     poses = np.column_stack([rng.choice(free, 12), rng.integers(0, 40, 12) * np.radians(9)])
     renderer = Renderer(assets=catalog)

@@ -30,7 +30,7 @@ def world():
 
 
 def random_poses(floor, rng, count):
-    places = floor.centres()[rng.integers(floor.num_free, size=count)]
+    places = floor.centres[rng.integers(floor.num_free, size=count)]
     return np.concatenate([places, HEADINGS_RAD[rng.integers(NUM_HEADINGS, size=count)][:, None]], axis=1)
 
 

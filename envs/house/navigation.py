@@ -91,6 +91,7 @@ class Floor:
         """What compiled loops take: free, the corner's x and z, the cell's side."""
         return self.free, *self.origin, self.cell_m
 
+    @cached_property
     def centres(self) -> Float64[np.ndarray, "C 2"]:
         """Positions (x, z) of all free cells' centres."""
         rows, columns = np.nonzero(self.free)
@@ -202,14 +203,15 @@ def distances_at(
     return np.where(cells >= 0, field[cells], np.float32(np.inf))
 
 
-def sample_start(
-    rng: np.random.Generator, floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2
-) -> Pose:
-    """A random pose far from the goal: among the `farthest` share of the floor by distance, with any heading."""
-    cells = np.flatnonzero(field >= np.quantile(field, 1 - farthest))
-    cell = int(cells[rng.integers(len(cells))])
-    row, column = divmod(int(np.flatnonzero(floor.free)[cell]), floor.free.shape[1])
-    x, z = (floor.origin[0] + (column + 0.5) * floor.cell_m, floor.origin[1] + (row + 0.5) * floor.cell_m)
+def far_places(floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2) -> Float64[np.ndarray, "F 2"]:
+    """Positions (x, z) of the `farthest` share of the floor by distance to the goal."""
+    nearest_of_them = np.partition(field, int(len(field) * (1 - farthest)))[int(len(field) * (1 - farthest))]
+    return floor.centres[field >= nearest_of_them]
+
+
+def sample_start(rng: np.random.Generator, places: Float64[np.ndarray, "F 2"]) -> Pose:
+    """A random pose at one of the places, with any heading."""
+    x, z = places[rng.integers(len(places))].tolist()
     return x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])
 
 
