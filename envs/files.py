@@ -1,5 +1,6 @@
 """Where generated data lives, and how files are written so that a killed run or a full disk never leaves half a file."""
 
+import errno
 import hashlib
 import json
 import os
@@ -32,7 +33,10 @@ def fingerprint(content: object) -> str:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error."""
+    """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error.
+
+    OSError where the disk is full says what to do.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
@@ -41,5 +45,13 @@ def written_aside(path: Path) -> Iterator[Path]:
         yield aside
         aside.chmod(0o644)
         os.replace(aside, path)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(
+            error.errno,
+            f"{path}: no space left to write it; what was finished before is kept: free some space, or move the folder "
+            "and name it in EQA_DATA, and start again",
+        ) from None
     finally:
         aside.unlink(missing_ok=True)

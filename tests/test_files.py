@@ -17,7 +17,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         aside.write_text("first")
         assert not path.exists()
     assert path.read_text() == "first"
-    with pytest.raises(OSError, match="No space left"), written_aside(path) as aside:
+    with pytest.raises(OSError, match="file.txt: no space left to write it.*EQA_DATA"), written_aside(path) as aside:
         aside.write_text("sec")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "first" and [p.name for p in path.parent.iterdir()] == ["file.txt"]
