@@ -163,7 +163,7 @@ def test_a_house_written_by_hand_is_valid_and_becomes_a_scene() -> None:
         (lambda h: replace(h, openings=h.openings[1:]), r"rooms\[1\] \(gym\): no way leads to it"),
         (lambda h: _with_opening(h, 0, wall=9), r"openings\[0\] \(door\): expected a wall"),
         (lambda h: _with_opening(h, 1, offset_m=3.9), r"openings\[1\] \(window\): expected it within its wall"),
-        (lambda h: _with_opening(h, 2, wall=1), r"openings\[2\] \(entrance\): windows and entrances"),
+        (lambda h: _with_opening(h, 2, wall=1), r"openings\[2\] \(entrance\): expected it in a wall to the outside"),
         (lambda h: _with_opening(h, 0, top_m=9.0), r"openings\[0\].*bottom < top"),
         (lambda h: _with_desk(h, position=(5.0, 0.0, 2.0)), r"objects\[0\] \(desk\): expected it inside rooms\[0\]"),
         (lambda h: _with_desk(h, position=(1.0, 2.5, 2.4)), r"objects\[0\].*ceiling"),

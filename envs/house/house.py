@@ -13,7 +13,7 @@ from pathlib import Path
 from envs.files import written_aside
 
 FORMAT = "eqa-house"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +22,18 @@ class Room:
     polygon: list[tuple[float, float]]  # (x, z) corners on wall centre lines, counter-clockwise seen from above
     floor: str  # name of a surface in the catalogue
     wall: str  # name of a surface, or "#rrggbb" for paint
-    ceiling: str = "#f4f2ee"
+    ceiling: str | None = "#f4f2ee"  # None: open to the sky, as a patio is
 
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """A straight wall of the house's height. `rooms` are the rooms on the left and right of start -> end, -1 outside."""
+    """A straight wall. `rooms` are the rooms on the left and right of start -> end, -1 outside."""
 
     start: tuple[float, float]
     end: tuple[float, float]
     thickness_m: float
     rooms: tuple[int, int]
+    height_m: float | None = None  # None: the house's height; less for a parapet round a balcony
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,9 +63,11 @@ def _check_openings(house: House) -> None:
             raise ValueError(f"{name}: expected it within its wall of {length:.2f} m, got centre {opening.offset_m}")
         if not 0 <= opening.bottom_m < opening.top_m <= house.height_m:
             raise ValueError(f"{name}: expected 0 <= bottom < top <= {house.height_m}")
-        outside = -1 in wall.rooms
-        if outside != (opening.kind in ("window", "entrance")):
-            raise ValueError(f"{name}: windows and entrances belong in outer walls, doors and doorways in inner ones")
+        outdoors = [room < 0 or house.rooms[room].ceiling is None for room in wall.rooms]
+        if opening.kind == "entrance" and -1 not in wall.rooms or opening.kind == "window" and not any(outdoors):
+            raise ValueError(f"{name}: expected it in a wall to the outside, got one between rooms {wall.rooms}")
+        if opening.kind in ("door", "doorway") and -1 in wall.rooms:
+            raise ValueError(f"{name}: expected it between two rooms, got a wall to the outside")
         for other_place, other in enumerate(house.openings[:place]):
             apart = abs(other.offset_m - opening.offset_m) - (other.width_m + opening.width_m) / 2
             if other.wall == opening.wall and apart < 0:
