@@ -15,6 +15,8 @@ from envs.house.catalog import CLASSES, QUERYABLE, load_catalog
 from envs.house.generator import SPLITS, generate_house, house_path, load_house, make_houses
 from envs.house.geometry import contains, inner_outline, room_sides, signed_area
 from envs.house.house import House, HouseObject, Opening, Room, Wall
+from envs.house.openings import OUTDOORS
+from envs.house.rasterizer import Camera, Renderer
 from envs.house.shell import triangulate
 from envs.house.validate import validate
 
@@ -68,12 +70,42 @@ def test_the_same_numbers_give_the_same_house_in_another_process_and_other_numbe
         assert generate_house(seed=seed, split=split, index=7).rooms != houses[7].rooms
 
 
-def test_every_house_has_the_rooms_that_people_need_and_a_plausible_size(houses: list[House]) -> None:
+def test_every_house_has_the_rooms_that_people_need_and_the_size_of_the_papers_houses(houses: list[House]) -> None:
     for house in houses:
         assert {room.type for room in house.rooms} >= ALWAYS
-        assert 120 <= sum(signed_area(room.polygon) for room in house.rooms) <= 300
-        assert 7 <= len([room for room in house.rooms if room.type != "hallway"]) <= 11
-        assert 40 <= len(house.objects) <= 110
+        assert 300 <= sum(signed_area(room.polygon) for room in house.rooms if room.ceiling) <= 800
+        assert 7 <= len([room for room in house.rooms if room.type != "hallway"]) <= 13
+        assert 90 <= len(house.objects) <= 240
+
+
+def test_patios_and_balconies_are_open_to_the_sky_behind_a_low_wall_and_one_can_walk_out(houses: list[House]) -> None:
+    seen = set()
+    for house in houses:
+        for place, room in enumerate(house.rooms):
+            assert (room.ceiling is None) == (room.type in OUTDOORS)
+            if room.type not in OUTDOORS:
+                continue
+            seen.add(room.type)
+            around = [wall for wall in house.walls if place in wall.rooms]
+            assert all((wall.height_m or 9) < 1 for wall in around if -1 in wall.rooms)
+            ways = [o for o in house.openings if o.kind == "doorway" and place in house.walls[o.wall].rooms]
+            assert ways and max(way.width_m for way in ways) >= 1.4
+    assert seen == set(OUTDOORS)
+
+
+def test_from_a_patio_one_sees_the_sky_above_and_the_house_behind(houses: list[House]) -> None:
+    house = next(h for h in houses if any(room.type == "patio" for room in h.rooms))
+    room = next(room for room in house.rooms if room.type == "patio")
+    x, z = np.mean(room.polygon, axis=0)
+    headings = np.arange(4) * pi / 2
+    renderer = Renderer(Camera(64, 64), ("class_id",))
+    renderer.load([build_scene(house, load_catalog())])
+    poses = np.column_stack([np.full(4, x), np.full(4, z), headings])
+    classes = renderer.render(np.zeros(4, np.int32), poses)["class_id"]
+    upper = (classes[:, :24] == CLASSES.index("outside")).mean(axis=(1, 2))
+    assert upper.max() > 0.6 and upper.min() < 0.6
+    assert not (classes == CLASSES.index("ceiling")).all(axis=(1, 2)).any()
+    assert (classes == CLASSES.index("wall")).any(axis=(1, 2)).all()
 
 
 def test_walls_enclose_each_room_and_its_visible_outline_lies_within_its_polygon(houses: list[House]) -> None:

@@ -99,7 +99,7 @@ class _Furnisher:
         for kind, look in self._looks(rule, shared):
             model = look.model
             size = tuple(round(side * look.scale * bend, 3) for side, bend in zip(model.size_m, look.bend, strict=True))
-            y0 = rule.get("height", model.elevation_m) if rule["at"] in ("hang", "above", "over") else model.elevation_m
+            y0 = rule.get("height", model.elevation_m)
             for anchor in anchors:
                 for box in candidates(self.dice, self.space, rule, size, y0, anchor):
                     box.kind, box.category = kind, model.category

@@ -34,6 +34,7 @@ class Wall:
     thickness_m: float
     rooms: tuple[int, int]
     height_m: float | None = None  # None: the house's height; less for a parapet round a balcony
+    surface: str | None = None  # as `Room.wall`; None: on each side that room's own
 
 
 @dataclass(frozen=True, slots=True)

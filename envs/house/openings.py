@@ -7,6 +7,7 @@ from envs.house.dice import Dice
 from envs.house.house import Opening, Wall
 
 DOOR_TOP_M = 2.1
+OUTDOORS = ("patio", "balcony")  # room types that are open to the sky
 _CORNER_M = 0.25  # least distance of an opening from the end of its wall
 _PUBLIC = ("living room", "dining room", "kitchen", "lobby", "hallway")
 _PASSAGE_ORDER = ("hallway", "lobby", "living room", "dining room", "kitchen", "office", "gym", "bedroom", "garage")
@@ -20,7 +21,7 @@ def wall_length_m(wall: Wall) -> float:
 def add_doors(dice: Dice, types: list[str], walls: list[Wall]) -> list[Opening] | None:
     """Doors, doorways, the entrance and a garage's gate; None where some room cannot be reached."""
     shared = _longest_shared(walls)
-    chosen = _pairs_to_connect(dice, types, shared)
+    chosen = _pairs_to_connect(dice, types, walls, shared)
     if chosen is None:
         return None
     openings: list[Opening] = []
@@ -35,7 +36,8 @@ def add_doors(dice: Dice, types: list[str], walls: list[Wall]) -> list[Opening] 
             gates = [i for i, wall in enumerate(walls) if set(wall.rooms) == {room, -1} and wall_length_m(wall) >= 3.2]
             if not gates:
                 return None
-            openings.append(_in_middle(gates[0] if len(gates) == 1 else dice.pick(gates), walls, 2.4))
+            gate = gates[0] if len(gates) == 1 else dice.pick(gates)
+            openings.append(_in_middle(gate, walls, 4.6 if wall_length_m(walls[gate]) >= 5.6 else 2.4))
     return openings
 
 
@@ -50,11 +52,16 @@ def _longest_shared(walls: list[Wall]) -> dict[tuple[int, int], int]:
     return longest
 
 
-def _pairs_to_connect(dice: Dice, types: list[str], shared: dict) -> list[tuple[int, int]] | None:
+def _pairs_to_connect(
+    dice: Dice, types: list[str], walls: list[Wall], shared: dict[tuple[int, int], int]
+) -> list[tuple[int, int]] | None:
     centre = 0  # the corridor or lobby is drawn first
     chosen: list[tuple[int, int]] = []
     bathrooms = [room for room, kind in enumerate(types) if kind == "bathroom"]
     for room in range(1, len(types)):
+        if types[room] in OUTDOORS:
+            chosen.append(_way_out(room, types, walls, shared))
+            continue
         beds = [b for b, kind in enumerate(types) if kind == "bedroom" and (min(room, b), max(room, b)) in shared]
         if len(bathrooms) > 1 and room == bathrooms[-1] and beds and dice.chance(0.6):
             chosen.append((min(room, beds[0]), max(room, beds[0])))
@@ -67,6 +74,12 @@ def _pairs_to_connect(dice: Dice, types: list[str], shared: dict) -> list[tuple[
         if (a, b) not in chosen and (open_plan and dice.chance(0.85) or side_door and dice.chance(0.3)):
             chosen.append((a, b))
     return _complete(types, shared, chosen)
+
+
+def _way_out(outdoors: int, types: list[str], walls: list[Wall], shared: dict[tuple[int, int], int]) -> tuple[int, int]:
+    """The pair of a patio or balcony and the room that it has the longest wall with."""
+    inside = [pair for pair in shared if pair[1] == outdoors and types[pair[0]] not in OUTDOORS]
+    return max(inside, key=lambda pair: wall_length_m(walls[shared[pair]]))
 
 
 def _complete(types: list[str], shared: dict, chosen: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
@@ -92,22 +105,28 @@ def _passage(dice: Dice, types: list[str], walls: list[Wall], place: int, others
     wall = walls[place]
     kinds = [types[room] for room in wall.rooms]
     room_for = wall_length_m(wall) - 2 * _CORNER_M
-    public = all(kind in _PUBLIC for kind in kinds)
-    open_plan = public and not any(kind == "hallway" for kind in kinds)
+    outdoors = any(kind in OUTDOORS for kind in kinds)
+    public = all(kind in _PUBLIC for kind in kinds) or outdoors or "elevator" in kinds
+    open_plan = public and not any(kind in ("hallway", "elevator") for kind in kinds)
     if open_plan and room_for > 1.6:
-        width = round(dice.uniform(1.4, min(2.8, 0.7 * room_for) if room_for > 2.2 else 1.5), 2)
+        widest = 2.6 if outdoors else 4.6
+        width = round(dice.uniform(1.4, min(widest, 0.7 * room_for) if room_for > 2.2 else 1.5), 2)
+    elif "elevator" in kinds:
+        width = min(1.1, round(room_for, 2))
     elif public:
-        width = round(dice.uniform(1.0, min(1.5, room_for)), 2)
+        width = round(dice.uniform(1.0, min(1.8, room_for)), 2)
     else:
         width = round(dice.uniform(0.9, 1.0), 2)
     slack = wall_length_m(wall) / 2 - _CORNER_M - width / 2
     shift = dice.uniform(-1, 1)
-    if not public and dice.chance(0.75):
+    if "elevator" in kinds:
+        shift = 0.0
+    elif not public and dice.chance(0.75):
         shift = 1.0 if shift > 0 else -1.0
     offset = round(wall_length_m(wall) / 2 + shift * slack, 2)
     leaf = not public and dice.chance(0.8) or any(kind in ("bathroom", "garage") for kind in kinds)
     into_right = _privacy(kinds[1]) > _privacy(kinds[0])
-    top = DOOR_TOP_M if leaf or dice.chance(0.5) else 2.3
+    top = DOOR_TOP_M if leaf or "elevator" in kinds or dice.chance(0.5) else 2.3
     kind = "door" if leaf and not _crowded(walls, place, offset, others) else "doorway"
     return Opening(kind, place, offset, width, 0.0, top, hinge_at_end=shift > 0, into_right=into_right)
 
@@ -155,9 +174,12 @@ def add_windows(dice: Dice, types: list[str], walls: list[Wall], doors: list[Ope
     lit: set[int] = set()  # rooms that have a window
     tall: set[int] = set()  # rooms with windows almost to the floor in one wall; furniture wants the others
     for place in dice.shuffled(range(len(walls))):
-        wall, length, room = walls[place], wall_length_m(walls[place]), max(walls[place].rooms)
-        kind = types[room]
-        if -1 not in wall.rooms or length < 1.3 or room in lit and dice.chance(0.35):
+        wall, length = walls[place], wall_length_m(walls[place])
+        inside = [room for room in wall.rooms if room >= 0 and types[room] not in OUTDOORS]
+        if len(inside) != 1 or types[inside[0]] == "elevator" or length < 1.3:
+            continue
+        room, kind = inside[0], types[inside[0]]
+        if room in lit and dice.chance(0.35):
             continue
         if kind in ("bathroom", "garage", "hallway") and length > 1.8 and dice.chance(0.4):
             continue

@@ -26,11 +26,12 @@ def candidates(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: 
         yield box
 
 
-def _stretch_for(dice: Dice, space: Space, width: float) -> Stretch | None:
+def _stretch_for(dice: Dice, space: Space, width: float, top: float) -> Stretch | None:
+    """A piece of wall as wide as the thing, and as high as `top`; longer ones more often."""
     weights = {
         place: stretch.length_m - width + 0.3
         for place, stretch in enumerate(space.stretches)
-        if stretch.length_m > width + 0.05
+        if stretch.length_m > width + 0.05 and stretch.height_m >= top
     }
     return space.stretches[dice.weighted(weights)] if weights else None
 
@@ -39,7 +40,7 @@ def _wall(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int |
     hung = rule["at"] == "hang"
     out = (_HUNG_GAP_M if hung else _WALL_GAP_M) + size[2] / 2
     for _ in range(_TRIES):
-        stretch = _stretch_for(dice, space, size[0])
+        stretch = _stretch_for(dice, space, size[0], y0 + size[1] if hung else 0.0)
         if stretch is None:
             return
         slack = stretch.length_m - size[0] - 0.06

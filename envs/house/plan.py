@@ -1,15 +1,15 @@
 """`draw_plan`: rooms, walls and openings of a single-storey house, as people draw them.
 
 Rooms lie along a corridor, straight or bent, or around a lobby; a large room may close an end. Rooms differ in depth,
-and a bathroom may be cut out of a bedroom, so that outlines and rooms are not mere rectangles. Sizes and materials come
-from `rooms.yaml`. Everything is laid out on a grid of 0.1 m in whole numbers, so a plan is exact on every machine.
+and a bathroom may be cut out of a bedroom, so that outlines and rooms are not mere rectangles. Patio and balcony are added
+outside. Sizes and materials come from `rooms.yaml`. Everything is laid out on a grid of 0.1 m in whole numbers, so a plan is exact on every machine.
 
 Plan directions: x to the right, z downwards (seen from above).
 """
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,14 @@ import yaml
 
 from envs.house.dice import Dice
 from envs.house.house import Opening, Room, Wall
-from envs.house.openings import add_doors, add_windows
+from envs.house.openings import OUTDOORS, add_doors, add_windows
 
 WALL_THICKNESS_M = 0.14
 HEIGHT_M = 2.7
-AREA_M2 = (120.0, 300.0)
-_ORIGIN = 300  # cell of the canvas where x = 0 or z = 0
+AREA_M2 = (300.0, 800.0)  # of what has a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
+_ORIGIN = 600  # cell of the canvas where x = 0 or z = 0
 _EMPTY = -1
-_WHOLE = ("bathroom", "garage", "kitchen")  # rooms that stay rectangles
+_WHOLE = ("bathroom", "garage", "kitchen", "elevator")  # rooms that stay rectangles
 
 Frame = Callable[[int, int, int, int], tuple[int, int, int, int]]  # (u0, u1, v0, v1) along and away from a corridor
 
@@ -63,6 +63,7 @@ class _Canvas:
         if label is None:
             label = len(self.types)
             self.types.append(kind)
+        assert min(x0, z0) > 0 and max(x1, z1) < 2 * _ORIGIN, "a room beyond the canvas"
         window = self.labels[z0:z1, x0:x1]
         window[window == _EMPTY] = label
         return label
@@ -76,32 +77,35 @@ def _attempt(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]] | None:
         _lay_out_bent(dice, canvas, program)
     else:
         _lay_out_straight(dice, canvas, program, around_lobby=shape == "lobby")
-    labels = _crop(canvas.labels)
+    types = canvas.types
+    if not AREA_M2[0] <= float((canvas.labels >= 0).sum()) / 100 <= AREA_M2[1]:
+        return None
+    labels = _add_outdoors(dice, _crop(canvas.labels), types)
     if dice.chance(0.5):
         labels = labels[::-1]
     if dice.chance(0.5):
         labels = labels[:, ::-1]
     if dice.chance(0.5):
         labels = labels.T
-    if not AREA_M2[0] <= float((labels >= 0).sum()) / 100 <= AREA_M2[1] or _touches_at_a_corner(labels):
+    polygons = [_outline(labels, label) for label in range(len(types))]
+    if _touches_at_a_corner(labels) or None in polygons:
         return None
-    polygons = [_outline(labels, label) for label in range(len(canvas.types))]
-    if None in polygons:
-        return None
-    walls = _walls(labels)
-    openings = add_doors(dice, canvas.types, walls)
+    walls = _parapets(dice, _walls(labels), types)
+    openings = add_doors(dice, types, walls)
     if openings is None:
         return None
-    openings += add_windows(dice, canvas.types, walls, openings, room_rules()["types"])
-    rooms = [_room(dice, kind, polygon) for kind, polygon in zip(canvas.types, polygons, strict=True)]
+    openings += add_windows(dice, types, walls, openings, room_rules()["types"])
+    facade = dice.weighted(room_rules()["walls"]["facade"])
+    rooms = [_room(dice, kind, polygon, facade) for kind, polygon in zip(types, polygons, strict=True)]
     return rooms, walls, openings
 
 
 def _program(dice: Dice) -> list[str]:
-    """Room types of a house, without the corridor."""
+    """Room types of a house, without the corridor and what is open to the sky."""
     rules = room_rules()
+    indoors = {kind: rule["chance"] for kind, rule in rules["types"].items() if kind not in OUTDOORS}
     while True:
-        types = [kind for kind, rule in rules["types"].items() for chance in rule["chance"] if dice.chance(chance)]
+        types = [kind for kind, chances in indoors.items() for chance in chances if dice.chance(chance)]
         if rules["min_rooms"] <= len(types) <= rules["max_rooms"]:
             return types
 
@@ -110,7 +114,7 @@ def _in_order(dice: Dice, program: list[str]) -> list[str]:
     """From the public end of the corridor to the private one."""
     public = dice.shuffled([kind for kind in program if kind in ("dining room", "kitchen")])
     middle = dice.shuffled([kind for kind in program if kind in ("lobby", "office", "gym")])
-    private = [kind for kind in program if kind in ("bedroom", "bathroom", "garage")]
+    private = [kind for kind in program if kind in ("bedroom", "bathroom", "garage", "elevator")]
     if dice.chance(0.3):
         private += middle[1:]
         middle = middle[:1]
@@ -119,16 +123,18 @@ def _in_order(dice: Dice, program: list[str]) -> list[str]:
 
 def _slots(dice: Dice, types: list[str], scale: float) -> list[_Slot]:
     """Widths along the corridor and depths away from it for a row of rooms."""
-    row_depth = dice.integer(38, 50)
+    row_depth = dice.integer(52, 70)
     slots = []
     for kind in types:
         rule = room_rules()["types"][kind]
         area = dice.uniform(*rule["area"]) * 100 * scale
         least = round(rule["min_width"] * 10)
-        depth = row_depth if kind != "garage" else max(row_depth, 58)
+        depth = row_depth if kind != "garage" else max(row_depth, 60)
         width = max(least, round(area / depth))
-        if dice.chance(0.6) and kind != "garage":
-            depth = min(max(round(area / width), row_depth - 9, least), row_depth + 12)
+        if kind == "elevator":
+            depth = round(area / width)
+        elif dice.chance(0.6) and kind != "garage":
+            depth = min(max(round(area / width), row_depth - 12, least), row_depth + 16)
         slots.append(_Slot(kind, width, depth))
     return slots
 
@@ -147,22 +153,23 @@ def _stretch(slots: list[_Slot], length: int) -> None:
 
 
 def _paint_row(dice: Dice, canvas: _Canvas, frame: Frame, slots: list[_Slot], start: int) -> None:
-    """Paints a row. What lies behind a bathroom may go to the neighbour, which becomes L-shaped."""
+    """Paints a row. What lies behind a bathroom or elevator may go to the neighbour, which becomes L-shaped."""
     labels: list[int] = []
     ends = []
     u = start
     for slot in slots:
         ends.append((u, u + slot.width))
         u += slot.width
-    shallow = {place for place, slot in enumerate(slots) if slot.type == "bathroom" and dice.chance(0.65)}
+    shallow = {place for place, slot in enumerate(slots) if slot.type == "elevator"}
+    shallow |= {place for place, slot in enumerate(slots) if slot.type == "bathroom" and dice.chance(0.65)}
     for place, slot in enumerate(slots):
-        depth = min(slot.depth, max(24, 900 // slot.width)) if place in shallow else slot.depth
+        depth = min(slot.depth, max(28, 1300 // slot.width)) if place in shallow else slot.depth
         labels.append(canvas.paint(slot.type, frame(*ends[place], 0, depth)))
         slot.depth = depth
     for place in sorted(shallow):
         slot = slots[place]
         for near in (place - 1, place + 1):
-            if 0 <= near < len(slots) and slots[near].type not in _WHOLE and slots[near].depth >= slot.depth + 16:
+            if 0 <= near < len(slots) and slots[near].type not in _WHOLE and slots[near].depth >= slot.depth + 20:
                 canvas.paint(slots[near].type, frame(*ends[place], slot.depth, slots[near].depth), labels[near])
                 break
 
@@ -179,11 +186,11 @@ def _deal(dice: Dice, slots_of: Callable[[list[str]], list[_Slot]], types: list[
 
 def _lay_out_straight(dice: Dice, canvas: _Canvas, program: list[str], *, around_lobby: bool) -> None:
     """A straight corridor, or a long lobby, with a row of rooms on both sides and perhaps a room at each end."""
-    scale = dice.uniform(0.9, 1.2)
-    across = dice.integer(26, 34) if around_lobby else dice.integer(13, 17)
+    scale = dice.uniform(0.9, 1.6)
+    across = dice.integer(36, 48) if around_lobby else dice.integer(15, 24)
     apart = ("living room", "lobby") if around_lobby else ("living room",)
     order = _in_order(dice, [kind for kind in program if kind not in apart])
-    last = order.pop() if len(order) > 5 and order[-1] != "bathroom" and dice.chance(0.8) else None
+    last = order.pop() if len(order) > 5 and order[-1] not in ("bathroom", "elevator") and dice.chance(0.8) else None
     living_in_row = dice.chance(0.25)
     if living_in_row:
         order.insert(0, "living room")
@@ -216,8 +223,8 @@ def _cap(dice: Dice, kind: str, across: int, scale: float, limit: tuple[int, int
 
 def _lay_out_bent(dice: Dice, canvas: _Canvas, program: list[str]) -> None:
     """A corridor with a right angle: rows outside and inside of both arms, the living room at the first end."""
-    scale = dice.uniform(0.9, 1.2)
-    across, down = dice.integer(13, 17), dice.integer(13, 17)
+    scale = dice.uniform(0.9, 1.6)
+    across, down = dice.integer(15, 24), dice.integer(15, 24)
     order = _in_order(dice, [kind for kind in program if kind != "living room"])
     half = (len(order) + 1) // 2
     north, south = _deal(dice, lambda types: _slots(dice, types, scale), order[:half])
@@ -238,17 +245,73 @@ def _lay_out_bent(dice: Dice, canvas: _Canvas, program: list[str]) -> None:
     _paint_row(
         dice, canvas, lambda u0, u1, v0, v1: (length - down - v1, length - down - v0, u0, u1), inner, inner_start
     )
-    before = north[0].depth if north else 30
-    width, before, after = _cap(dice, "living room", across, scale, (before, 30))
+    before = north[0].depth if north else 40
+    width, before, after = _cap(dice, "living room", across, scale, (before, 40))
     canvas.paint("living room", (-width, 0, -before, across + after))
 
 
-def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]]) -> Room:
+def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]], facade: str) -> Room:
     rules = room_rules()
     rule = rules["types"][kind]
     floor = dice.weighted(rules["floors"][rule["floor"]])
-    ceiling = dice.weighted(rules["ceilings"])
-    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]), ceiling)
+    if kind in OUTDOORS:
+        return Room(kind, polygon, floor, facade, None)
+    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]), dice.weighted(rules["ceilings"]))
+
+
+def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str]) -> np.ndarray:
+    """Labels with a patio and a balcony before outer walls, where there is room; adds their `types`."""
+    for kind in OUTDOORS:
+        rule = room_rules()["types"][kind]
+        if not dice.chance(*rule["chance"]):
+            continue
+        depth = round(dice.uniform(*rule["depth"]) * 10)
+        width = min(max(round(dice.uniform(*rule["area"]) * 100 / depth), round(rule["min_width"] * 10)), 120)
+        labels = np.pad(labels, depth, constant_values=_EMPTY)
+        for window in _places_outside(dice, labels, types, rule, (width, depth)):
+            if (labels[window] == _EMPTY).all():
+                labels[window] = len(types)
+                types.append(kind)
+                break
+        labels = _crop(labels)
+    return labels
+
+
+def _places_outside(
+    dice: Dice, labels: np.ndarray, types: list[str], rule: dict, size: tuple[int, int]
+) -> Iterator[tuple[slice, slice]]:
+    """Rectangles that lie along the outer wall of a room which leads there, most wanted rooms first."""
+    width, depth = size
+    outer = [wall for wall in _walls(labels) if -1 in wall.rooms and types[max(wall.rooms)] in rule["onto"]]
+    order = {kind: place for place, kind in enumerate(rule["onto"])}
+    for wall in sorted(dice.shuffled(outer), key=lambda wall: order[types[max(wall.rooms)]]):
+        (x0, z0), (x1, z1) = ((round(x * 10), round(z * 10)) for x, z in (wall.start, wall.end))
+        length = x1 - x0 + z1 - z0
+        along = min(width, length)
+        if along < round(rule["min_width"] * 10):
+            continue
+        first = dice.integer(0, length - along)
+        before = -depth if wall.rooms[0 if x1 > x0 else 1] == -1 else 0
+        if x1 > x0:
+            yield slice(z0 + before, z0 + before + depth), slice(x0 + first, x0 + first + along)
+        else:
+            yield slice(z0 + first, z0 + first + along), slice(x0 + before, x0 + before + depth)
+
+
+def _parapets(dice: Dice, walls: list[Wall], types: list[str]) -> list[Wall]:
+    """The walls, low where nothing with a ceiling is on either side."""
+    styles = {
+        kind: {
+            "height_m": round(dice.uniform(*room_rules()["types"][kind]["parapet"]), 2),
+            "surface": dice.weighted(room_rules()["parapets"][kind]),
+        }
+        for kind in OUTDOORS
+    }
+    low = []
+    for wall in walls:
+        kinds = [types[room] for room in wall.rooms if room >= 0]
+        low.append(replace(wall, **styles[kinds[0]]) if all(kind in OUTDOORS for kind in kinds) else wall)
+    return low
 
 
 def _crop(labels: np.ndarray) -> np.ndarray:

@@ -1,16 +1,18 @@
 """The building itself as parts to draw: floors, ceilings, walls with holes, doors and windows.
 
 A `Part` is one mesh of one class in one room, as flat rectangles with a material each. Only what can be seen from inside
-is drawn: a wall between two rooms has a face for each, and each room's own paint. Behind a window stands a bright pane
-with the ground below eye height and the sky above, so that the horizon is where it belongs for a camera 1 m high.
+is drawn: a wall between two rooms has a face for each, and each room's own paint; outer faces are drawn where a patio or
+balcony gives a view of them. Behind a window stands a bright pane with the ground below eye height and the sky above, so
+that the horizon is where it belongs for a camera 1 m high.
 """
 
 from dataclasses import dataclass, field
+from math import hypot
 from zlib import crc32
 
 import numpy as np
 
-from envs.house.geometry import Point, Side, door_leaf, inner_outline, room_sides, signed_area
+from envs.house.geometry import Point, Side, door_leaf, inner_outline, room_sides, signed_area, wall_point
 from envs.house.house import House, Opening
 
 HORIZON_M = 1.0
@@ -33,6 +35,12 @@ class Part:
     materials: list[str]  # surface names or paints; "unlit:" before one that glows
     quads: list[tuple[Corner, Corner, Corner, Corner]] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
+
+    def slot(self, material: str) -> int:
+        """The slot of a material, a new one where it has none."""
+        if material not in self.materials:
+            self.materials.append(material)
+        return self.materials.index(material)
 
     def quad(self, corners: tuple[Corner, Corner, Corner, Corner], slot: int = 0) -> None:
         self.quads.append(corners)
@@ -75,7 +83,10 @@ def shell_parts(house: House) -> list[Part]:
         parts += _floor_and_ceiling(house, room, sides)
         walls = Part("wall", room, [house.rooms[room].wall, _TRIM])
         for side in sides:
-            _wall(house, side, walls)
+            if house.walls[side.wall].height_m is None:
+                _wall(house, room, side, walls)
+            else:
+                _parapet(house, room, side, walls)
             for index, start, end in side.openings:
                 opening = house.openings[index]
                 if opening.kind == "window":
@@ -83,6 +94,9 @@ def shell_parts(house: House) -> list[Part]:
                 elif opening.kind != "doorway":
                     parts.append(_door(house, room, side, index, (start, end)))
         parts.append(walls)
+    open_rooms = [room for room in house.rooms if room.ceiling is None]
+    if open_rooms:
+        parts.append(_facade(house, open_rooms[0].wall))
     return parts
 
 
@@ -111,10 +125,14 @@ def _in_triangle(triangle: list[Point], point: Point) -> bool:
 def _floor_and_ceiling(house: House, room: int, sides: list[Side]) -> list[Part]:
     polygon = house.rooms[room].polygon
     floor = Part("floor", room, [house.rooms[room].floor])
-    ceiling = Part("ceiling", room, ["unlit:" + house.rooms[room].ceiling, "unlit:#fffdf4", "#c9c9c6"])
-    for triangle in triangulate(polygon):
-        a, b, c = (polygon[i] for i in triangle)
+    triangles = [[polygon[i] for i in triangle] for triangle in triangulate(polygon)]
+    for a, b, c in triangles:
         floor.level(a, b, c, c, 0.0)
+    paint = house.rooms[room].ceiling
+    if paint is None:
+        return [floor]
+    ceiling = Part("ceiling", room, ["unlit:" + paint, "unlit:#fffdf4", "#c9c9c6"])
+    for a, b, c in triangles:
         ceiling.level(c, c, b, a, house.height_m)
     for x, z in _lamp_places(inner_outline(sides)):
         _lamp(ceiling, x, z, house.height_m)
@@ -148,28 +166,59 @@ def _lamp(part: Part, x: float, z: float, height_m: float) -> None:
         part.upright(corners[(i + 1) % 4], corners[i], y, height_m, 2)
 
 
-def _wall(house: House, side: Side, part: Part) -> None:
+def _wall(house: House, room: int, side: Side, part: Part) -> None:
     """The visible face with its holes, the holes' cheeks, skirting, and frames round openings without a leaf."""
     frame = _Frame(side)
+    slot = part.slot(house.walls[side.wall].surface or house.rooms[room].wall)
     previous = 0.0
     for index, start, end in side.openings:
         opening = house.openings[index]
-        _plain(part, frame, previous, start, house.height_m)
-        part.upright(frame(start, 0), frame(end, 0), opening.top_m, house.height_m)
+        _plain(part, frame, previous, start, house.height_m, slot)
+        part.upright(frame(start, 0), frame(end, 0), opening.top_m, house.height_m, slot)
         if opening.bottom_m > 0:
-            part.upright(frame(start, 0), frame(end, 0), 0.0, opening.bottom_m)
+            part.upright(frame(start, 0), frame(end, 0), 0.0, opening.bottom_m, slot)
             _skirting(part, frame, start, end)
         _cheeks(part, frame, side, opening, start, end)
         if opening.kind == "doorway":
             casing(part, frame, start, end, opening.top_m, slot=1)
         previous = end
-    _plain(part, frame, previous, side.length_m, house.height_m)
-    _step(part, side, house.height_m)
+    _plain(part, frame, previous, side.length_m, house.height_m, slot)
+    _step(part, side, house.height_m, slot)
 
 
-def _plain(part: Part, frame: _Frame, start: float, end: float, height_m: float) -> None:
+def _parapet(house: House, room: int, side: Side, part: Part) -> None:
+    """A low wall: its visible face, and its top as far as this room has it."""
+    wall, frame = house.walls[side.wall], _Frame(side)
+    slot = part.slot(wall.surface or house.rooms[room].wall)
+    part.upright(frame(0, 0), frame(side.length_m, 0), 0.0, wall.height_m, slot)
+    start, end = -side.thickness_m + 0.01, side.length_m + side.thickness_m - 0.01  # round the corners
+    deep = -side.thickness_m if -1 in wall.rooms else -side.thickness_m / 2
+    part.level(frame(start, deep), frame(end, deep), frame(end, 0), frame(start, 0), wall.height_m, slot)
+
+
+def _facade(house: House, surface: str) -> Part:
+    """The outer faces of all outer walls, windows and doors as flat pictures; seen from what is open to the sky."""
+    part = Part("wall", -1, [surface, "unlit:blue_sky", _LEAVES[0]])
+    for place, wall in enumerate(house.walls):
+        if -1 not in wall.rooms:
+            continue
+        half, length = wall.thickness_m / 2, hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
+        pictures = [(-half, length + half, half, 0.0, wall.height_m or house.height_m, wall.surface or surface)]
+        for opening in house.openings:
+            if opening.wall == place:
+                start, end = opening.offset_m - opening.width_m / 2, opening.offset_m + opening.width_m / 2
+                look = part.materials[1 if opening.kind == "window" else 2]
+                pictures.append((start, end, half + 0.005, opening.bottom_m, opening.top_m, look))
+        side = 1 if wall.rooms[0] == -1 else -1  # outside is on the wall's left, or on its right
+        for start, end, out, bottom, top, material in pictures:
+            ends = (wall_point(wall, start, side * out), wall_point(wall, end, side * out))
+            part.upright(*ends[::side], bottom, top, part.slot(material))
+    return part
+
+
+def _plain(part: Part, frame: _Frame, start: float, end: float, height_m: float, slot: int) -> None:
     if end - start > 1e-6:
-        part.upright(frame(start, 0), frame(end, 0), 0.0, height_m)
+        part.upright(frame(start, 0), frame(end, 0), 0.0, height_m, slot)
         _skirting(part, frame, start, end)
 
 
@@ -190,12 +239,12 @@ def _cheeks(part: Part, frame: _Frame, side: Side, opening: Opening, start: floa
         part.level(frame(start, deep), frame(end, deep), frame(end, 0), frame(start, 0), bottom, 1)
 
 
-def _step(part: Part, side: Side, height_m: float) -> None:
+def _step(part: Part, side: Side, height_m: float, slot: int) -> None:
     """Where a thicker wall goes on in the same direction, its end shows; drawn from the face back to the middle."""
     for face, centre in ((side.start, side.centre_start), (side.end, side.centre_end)):
         offset = (face[0] - centre[0], face[1] - centre[1])
         if abs(offset[0] * side.along[0] + offset[1] * side.along[1]) < 1e-6:
-            part.upright(centre, face, 0.0, height_m)
+            part.upright(centre, face, 0.0, height_m, slot)
 
 
 def casing(part: Part, frame: _Frame, start: float, end: float, top: float, slot: int) -> None:

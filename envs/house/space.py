@@ -86,6 +86,7 @@ class Stretch:
     along: Point
     quarter: int
     length_m: float
+    height_m: float
 
     def point(self, s: float, out: float) -> Point:
         ix, iz = FACINGS[self.quarter]
@@ -117,7 +118,7 @@ class Space:
                 else:
                     strips.append(_zone(side, start - 0.1, end + 0.1, _STRIP_M))
                     seeds.append(_along(side, (start + end) / 2, 0.35))
-        space = cls(house.rooms[room].type, outline, _stretches(sides), strips, windows)
+        space = cls(house.rooms[room].type, outline, _stretches(house, sides), strips, windows)
         space._grid = _WalkGrid(outline, seeds)
         return space
 
@@ -199,7 +200,7 @@ def _zone(side: Side, start: float, end: float, depth: float) -> Rect:
     return (min(a[0], b[0]), max(a[0], b[0]), min(a[1], b[1]), max(a[1], b[1]))
 
 
-def _stretches(sides: list[Side]) -> list[Stretch]:
+def _stretches(house: House, sides: list[Side]) -> list[Stretch]:
     """Faces that continue one another in a straight line, joined."""
     runs: list[list[Side]] = []
     for side in sides:
@@ -214,7 +215,8 @@ def _stretches(sides: list[Side]) -> list[Stretch]:
         inward = run[0].inward
         quarter = max(range(4), key=lambda q: FACINGS[q][0] * inward[0] + FACINGS[q][1] * inward[1])
         length = fsum(side.length_m for side in run)
-        stretches.append(Stretch(run[0].start, run[0].along, quarter, length))
+        height_m = min(house.walls[side.wall].height_m or house.height_m for side in run)
+        stretches.append(Stretch(run[0].start, run[0].along, quarter, length, height_m))
     return stretches
 
 
