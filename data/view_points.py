@@ -5,15 +5,16 @@ much of a view each object fills at any heading. A place is good if the object i
 beside it, so a walk may end as soon as it comes to such a place with the object before it. EmbodiedQA's code takes one
 random near place and the heading with most pixels; with few poses to end at, our walks passed their target and turned.
 
-Axes: P places, D headings, C columns all round, I instances (0 is the building), V views.
+Axes: P places, D headings, C columns all round, I instance ids (0 is the building), O objects, V views.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from math import pi, radians, tan
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int64
 from numba import njit
 
 from envs.actions import NUM_HEADINGS, TURN_RAD
@@ -23,6 +24,7 @@ from envs.house.catalog import load_catalog
 from envs.house.house import House
 from envs.house.navigation import HEADINGS_RAD, Floor, build_floor
 from envs.house.rasterizer import Camera, Renderer
+from envs.house.scene import Instances, Scene
 from envs.metrics import inside_polygon
 
 VIEW_PX = 56
@@ -38,12 +40,12 @@ PLACES_AT_ONCE = 64
 
 def view_points(
     house: House,
+    scene: Scene,
     floor: Floor,
     renderer: Renderer,
     targets: Sequence[tuple[int, ...]],
     *,
-    scene_index: int = 0,
-    spacing_m: float = 0.3,
+    spacing_m: float = 0.4,
     within_m: float = 3.0,
     keep: int = 48,
     least_share: float = 0.015,
@@ -52,38 +54,46 @@ def view_points(
     """For each target the poses from which it is seen well, best first; None where it is hardly seen.
 
     A target is the object ids that a question needs, to be seen in one view; it is the first one that the poses look at.
-    `renderer` has the house loaded as `scene_index` and gives instance ids. All of the objects must fill at least
-    `least_share` of a view (of its solid angle), and half of that when the agent looks up to GOAL_TURNS turns beside
-    the first. A pose is kept if in the worst of these views the first object fills at least three quarters of what it
-    fills in the best pose's; more than `enough_share` counts as that much, since nearer is no better. A function of the
-    house and the target.
+    `renderer` gives instance ids. All of the objects must fill at least `least_share` of a view (of its solid angle), and
+    half of that when the agent looks up to GOAL_TURNS turns beside the first. A pose is kept if in the worst of these
+    views the first object fills at least three quarters of what it fills in the best pose's; more than `enough_share`
+    counts as that much, since nearer is no better. A function of the house and the target.
     ValueError names an id that the house does not have.
     """
-    for target in targets:
+    groups: dict[tuple[int, ...], list[int]] = {}  # by the rooms that a target's objects are in
+    for place, target in enumerate(targets):
         if not target or not all(1 <= i <= len(house.objects) for i in target):
             raise ValueError(f"targets: house {house.id} has objects 1 to {len(house.objects)}, got {target}")
+        groups.setdefault(tuple(sorted({house.objects[i - 1].room for i in target})), []).append(place)
     if "instance_id" not in renderer.modalities:
         raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.modalities}")
+    renderer.load([_visible_in(scene, rooms) for rooms in groups])
     grid = _grid(floor, spacing_m)
-    near = {first: _near(house, first, grid, within_m) for first in sorted({target[0] for target in targets})}
-    used = np.flatnonzero(np.any([np.zeros(len(grid), bool), *near.values()], axis=0))
-    shares = look_around(renderer, scene_index, grid[used], len(house.objects))
-    place_of = np.full(len(grid), -1)
-    place_of[used] = np.arange(len(used))
-    found = []
-    for target in targets:
-        places = np.flatnonzero(near[target[0]])
-        x, z = house.objects[target[0] - 1].position[::2]
-        toward = np.arctan2(grid[places, 0] - x, grid[places, 1] - z)
-        heading = np.round(toward % (2 * pi) / TURN_RAD).astype(np.int64) % NUM_HEADINGS
-        beside = (heading[:, None] + np.arange(-GOAL_TURNS, GOAL_TURNS + 1)) % NUM_HEADINGS
-        seen = shares[place_of[places][:, None, None], beside[:, :, None], np.asarray(target)]
-        visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
-        score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
-        order = np.argsort(-score, kind="stable")
-        order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
-        poses = np.column_stack([grid[places], HEADINGS_RAD[heading]])[order]
-        found.append(tuple(map(tuple, poses.tolist())) or None)
+    found: list[tuple[Pose, ...] | None] = [None] * len(targets)
+    for index, places in enumerate(groups.values()):
+        of_group = [targets[place] for place in places]
+        near = {first: _near(house, first, grid, within_m) for first in sorted({target[0] for target in of_group})}
+        used = np.flatnonzero(np.any(list(near.values()), axis=0))
+        ids = sorted({i for target in of_group for i in target})
+        column_of = np.zeros(len(house.objects) + 1, np.int64)
+        column_of[ids] = np.arange(1, len(ids) + 1)
+        shares = look_around(renderer, index, grid[used], column_of)
+        place_of = np.full(len(grid), -1)
+        place_of[used] = np.arange(len(used))
+        for place in places:
+            target = targets[place]
+            stand = np.flatnonzero(near[target[0]])
+            x, z = house.objects[target[0] - 1].position[::2]
+            toward = np.arctan2(grid[stand, 0] - x, grid[stand, 1] - z)
+            heading = np.round(toward % (2 * pi) / TURN_RAD).astype(np.int64) % NUM_HEADINGS
+            beside = (heading[:, None] + np.arange(-GOAL_TURNS, GOAL_TURNS + 1)) % NUM_HEADINGS
+            seen = shares[place_of[stand][:, None, None], beside[:, :, None], column_of[np.asarray(target)]]
+            visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
+            score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
+            order = np.argsort(-score, kind="stable")
+            order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
+            poses = np.column_stack([grid[stand], HEADINGS_RAD[heading]])[order]
+            found[place] = tuple(map(tuple, poses.tolist())) or None
     return found
 
 
@@ -96,8 +106,16 @@ class ViewPointFinder:
     def __call__(self, house: House, targets: Sequence[tuple[int, ...]]) -> list[tuple[Pose, ...] | None]:
         catalog = load_catalog()
         scene = build_scene(house, catalog)
-        self.renderer.load([scene])
-        return view_points(house, build_floor(house, scene, catalog.meshes), self.renderer, targets)
+        return view_points(house, scene, build_floor(house, scene, catalog.meshes), self.renderer, targets)
+
+
+def _visible_in(scene: Scene, rooms: tuple[int, ...]) -> Scene:
+    """What can hide or show objects of one room from places in it: that room's things and walls. All for several rooms."""
+    if len(rooms) > 1:
+        return scene
+    chosen = scene.instances.room == rooms[0]
+    items = {part.name: getattr(scene.instances, part.name)[chosen] for part in fields(Instances)}
+    return replace(scene, instances=Instances(**items))
 
 
 def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
@@ -116,30 +134,31 @@ def _near(house: House, object_id: int, grid: Float64[np.ndarray, "P 2"], within
 
 
 def look_around(
-    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 2"], num_objects: int
-) -> Float32[np.ndarray, "P D I"]:
-    """The share of a view's solid angle that each instance fills, from each place at each heading that an agent can have.
+    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 2"], column_of: Int64[np.ndarray, " I"]
+) -> Float32[np.ndarray, "P D O"]:
+    """The share of a view's solid angle that objects fill, from each place at each heading that an agent can have.
 
-    Off the axis of the drawn views a little less of floor and ceiling is in them than in the view that is asked for.
+    `column_of` says for each instance id where its share goes on the last axis. Off the axis of the drawn views a little
+    less of floor and ceiling is in them than in the view that is asked for.
     """
     size = renderer.camera.width_px
     across = (2 * (np.arange(size) + 0.5) / size - 1) * tan(VIEW_RAD / 2)
     column = np.floor(-np.arctan(across) / (2 * pi) * NUM_COLUMNS).astype(np.int64)
     weight = (1 + across**2 + across[:, None] ** 2) ** -1.5
     turns = np.arange(NUM_VIEWS) * 2 * pi / NUM_VIEWS
-    shares = np.empty((len(places), NUM_HEADINGS, num_objects + 1), np.float32)
+    shares = np.empty((len(places), NUM_HEADINGS, column_of.max() + 1), np.float32)
     for first in range(0, len(places), PLACES_AT_ONCE):
         part = slice(first, first + PLACES_AT_ONCE)
         poses = np.column_stack([np.repeat(places[part], NUM_VIEWS, 0), np.tile(turns, len(places[part]))])
         seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
-        _share(shares[part], seen, column, weight / weight.sum())
+        _share(shares[part], seen, column_of, column, weight / weight.sum())
     return shares
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _share(out, seen, column, weight):
-    """Adds pixels up by instance and column of the round, then columns up to the views at each heading."""
+def _share(out, seen, column_of, column, weight):
+    """Adds pixels up by object and column of the round, then columns up to the views at each heading."""
     round_ = np.empty((NUM_COLUMNS, out.shape[2]), np.float32)
     for p in range(out.shape[0]):
         round_[:] = 0
@@ -148,7 +167,7 @@ def _share(out, seen, column, weight):
             for i in range(image.shape[0]):
                 for j in range(image.shape[1]):
                     c = (column[j] + v * COLUMNS_A_VIEW) % NUM_COLUMNS
-                    round_[c, image[i, j]] += weight[i, j]
+                    round_[c, column_of[image[i, j]]] += weight[i, j]
         for d in range(out.shape[1]):
             out[p, d] = 0
             for c in range(COLUMNS_A_VIEW):

@@ -72,7 +72,7 @@ def test_looking_around_sees_what_each_heading_sees(house):
     renderer = Renderer(camera, ("instance_id",))
     renderer.load([build_scene(house, load_catalog())])
     place = np.array([[2.0, 2.5]])
-    around = look_around(renderer, 0, place, 4)[0]
+    around = look_around(renderer, 0, place, np.arange(5))[0]
     np.testing.assert_allclose(around.sum(axis=1), 1, atol=1e-5)
     poses = np.column_stack([np.repeat(place, NUM_HEADINGS, axis=0), HEADINGS_RAD])
     drawn = renderer.render(np.zeros(NUM_HEADINGS, np.int32), poses)["instance_id"]
