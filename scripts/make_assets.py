@@ -33,7 +33,7 @@ from scripts.asset_shapes import SHAPES
 from scripts.asset_sources import GroupFilter, Libraries, Shape, Slot, open_libraries, read_shape
 
 CURATION = ASSETS / "curation.json"
-OWN_WORK = ("EmbodiedQA authors", "CC0 1.0")
+OWN_WORK = ("authors of this project", "CC0 1.0")
 MODEL_TEXTURE_PX, SURFACE_TEXTURE_PX = 128, 256
 NAMED_SHARE = 0.6  # of a model's surface in one colour, for the colour to be what a person would say
 PAINTED_SHARE = 0.5  # of a model's surface on its main materials, for paint to decide its colour
@@ -264,7 +264,7 @@ def attribution(models: list[dict], surfaces: list[dict]) -> str:
         "# Authors and licences of the furniture and textures",
         "",
         "The models and textures in this folder come from the furniture libraries of Sweet Home 3D",
-        "(https://www.sweethome3d.com), but for those by the EmbodiedQA authors. They were changed: meshes were scaled,",
+        "(https://www.sweethome3d.com), but for those by the authors of this project. They were changed: meshes were scaled,",
         "decimated, given new normals and quantised, some were cut or combined, textures were scaled down and recompressed.",
         "They can be shown in other colours than their authors gave them. The authors endorse neither this project nor its use.",
         "",
