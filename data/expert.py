@@ -42,6 +42,7 @@ HEADING_BITS = 6  # a pose in the search's queue is a cell and, in its lowest bi
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 19
 LONGEST = 1024  # actions
+LAYERS_BEYOND = 6  # of the backward search after its last start: poses beside the walk are estimated, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class Walk:
 
     actions: Int8[np.ndarray, " T"]
     poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
+
+    def last(self, num_actions: int) -> "Walk":
+        """Its last `num_actions` actions, all of them where it is shorter."""
+        return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
 
     def before_end(self, num_actions: int) -> Pose:
         """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
@@ -152,16 +157,18 @@ def shortest_walks(
             return None
 
     def walks_to(goal: Goal) -> list[Walk | None]:
-        search = attempt(_backward, floor, goal, lattice)
+        search = attempt(_backward, floor, goal, lattice, [starts[k] for k in places[goal]])
         return [None if search is None else attempt(search.walk, starts[k]) for k in places[goal]]
 
     found = dict(zip(places, map(iter, side_by_side(walks_to, places))))
     return [next(found[goal]) for goal in goals]
 
 
-def _backward(floor: Floor, goal: Goal, lattice: Lattice) -> CostToGo:
+def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose] = ()) -> CostToGo:
+    """Searches until all `starts` are reached; everywhere without any."""
     cost = np.empty((len(lattice.surely_free), NUM_HEADINGS), np.int16)
-    arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, STEP_X, STEP_Z)
+    asked = np.array([(x, z, heading_indices(np.array([a]))[0]) for x, z, a in starts], np.float64).reshape(-1, 3)
+    arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, asked, STEP_X, STEP_Z)
     if not _cost_to_go(*arrays, *floor.grid):
         raise ValueError(
             f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
@@ -262,8 +269,10 @@ def _span(cell_m, i, beside, limit):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _cost_to_go(cost, place, surely_free, views, radius, step_x, step_z, free, ox, oz, cell_m):
+def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z, free, ox, oz, cell_m):
     """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached.
+
+    Ends a few layers after the last of `starts` (x, z, heading) was reached, where there are some.
 
     Small arrays, so that they stay in the cache: what was reached is marked in one word a cell, a bit a heading, and two
     layers of poses are held, the one that is left and the one that is entered.
@@ -295,8 +304,8 @@ def _cost_to_go(cost, place, surely_free, views, radius, step_x, step_z, free, o
                     flat[cell * NUM_HEADINGS + heading] = 0
                     at[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz
                     count += 1
-    found, depth = count, np.int16(0)
-    while count:
+    found, depth, last = count, np.int16(0), np.int16(32767)
+    while count and depth < last:
         depth, entered = np.int16(depth + 1), 0
         for pose in range(count):
             px, pz = x[pose], z[pose]
@@ -325,9 +334,24 @@ def _cost_to_go(cost, place, surely_free, views, radius, step_x, step_z, free, o
             flat[cell * NUM_HEADINGS + heading] = depth
             next_at[entered], next_x[entered], next_z[entered] = (cell << HEADING_BITS) + heading, bx, bz
             entered += 1
+        if starts.shape[0] and last == 32767 and _all_reached(reached, place, starts, ox, oz):
+            last = np.int16(depth + LAYERS_BEYOND)
         at, x, z, next_at, next_x, next_z = next_at, next_x, next_z, at, x, z
         found, count = found + entered, entered
     return found
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def _all_reached(reached, place, starts, ox, oz):
+    """Whether every start's cell is reached at its heading; one where no cell is free does not count."""
+    for s in range(starts.shape[0]):
+        row, column = int((starts[s, 1] - oz) / LATTICE_M), int((starts[s, 0] - ox) / LATTICE_M)
+        if 0 <= row < place.shape[0] and 0 <= column < place.shape[1]:
+            cell = place[row, column]
+            if cell >= 0 and not reached[cell] & _bit(int(starts[s, 2])):
+                return False
+    return True
 
 
 @njit(inline="always", error_model="numpy")

@@ -20,6 +20,7 @@ from data.questions import SPLITS, configuration, load_questions, make_questions
 from data.view_points import ViewPointFinder
 from data.visibility import RememberedVisibility
 from data.vocabulary import Vocabulary
+from envs.actions import MAX_EPISODE_ACTIONS
 from envs.episode import Episode, Pose
 from envs.files import data_root, fingerprint
 from envs.house.build import build_scene
@@ -32,6 +33,7 @@ from envs.progress import absolute, console, progress
 
 RENDER_BATCH = 64
 STARTS_TRIED = 8
+FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over MAX_EPISODE_ACTIONS, which is cut off
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 WALKS = "walks-3"  # raise with every change of where walks start, end, or what is stored of them
 
@@ -181,10 +183,10 @@ class Recorder:
         goals = [Goal.of(episode) for episode in episodes]
         distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
         fields = distance_fields(floor, list(distinct))
-        places = [far_places(floor, field) for field in fields]
+        places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
         fields, places = ([of_goals[distinct[goal]] for goal in goals] for of_goals in (fields, places))
         roomy = build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
-        walks = _walks(floor, roomy, goals, places, episodes)
+        walks = [walk.last(MAX_EPISODE_ACTIONS) for walk in _walks(floor, roomy, goals, places, episodes)]
         episodes = [replace(e, start=tuple(w.poses[0].tolist())) for e, w in zip(episodes, walks, strict=True)]
         poses = np.concatenate([walk.poses for walk in walks])
         self.renderer.load([scene])

@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_no_file_that_looks_whole(path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(h5py.Group, "create_dataset", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="no space left"):
         list(build(path, EPISODES, recording, configuration=CONFIGURATION))
     assert not path.exists() and not list(path.parent.rglob("*.h5")) and not list(path.parent.rglob("*.tmp"))
 

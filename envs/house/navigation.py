@@ -203,10 +203,13 @@ def distances_at(
     return np.where(cells >= 0, field[cells], np.float32(np.inf))
 
 
-def far_places(floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2) -> Float64[np.ndarray, "F 2"]:
-    """Positions (x, z) of the `farthest` share of the floor by distance to the goal."""
-    nearest_of_them = np.partition(field, int(len(field) * (1 - farthest)))[int(len(field) * (1 - farthest))]
-    return floor.centres[field >= nearest_of_them]
+def far_places(
+    floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2, within_m: float = np.inf
+) -> Float64[np.ndarray, "F 2"]:
+    """Positions (x, z) of the `farthest` share of the floor by distance to the goal, of what lies `within_m` of it."""
+    reached = field[field <= within_m]
+    first = int(len(reached) * (1 - farthest))
+    return floor.centres[(field >= np.partition(reached, first)[first]) & (field <= within_m)]
 
 
 def sample_start(rng: np.random.Generator, places: Float64[np.ndarray, "F 2"]) -> Pose:
