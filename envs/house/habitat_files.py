@@ -101,7 +101,7 @@ def _linear(srgb: tuple[int, int, int]) -> np.ndarray:
 
 
 def stage_config(house_id: str) -> dict[str, object]:
-    """What habitat-sim reads of a stage. Frames are given, as it assumes Z up for a GLB without them."""
+    """What habitat-sim reads of a stage. Axes are written out, as it takes a GLB that comes alone to have Z up."""
     return {
         "render_asset": f"{house_id}.stage.glb",
         "collision_asset": f"{house_id}.stage.glb",
