@@ -1,0 +1,190 @@
+"""`house_glb`: a furnished house as a binary glTF file, in the coordinates that everything else here uses.
+
+glTF has our axes (metres, right-handed, Y up), so positions are written as they are. Two things differ: v grows
+downwards there, and colour factors are linear light. So v is mirrored, and every colour is a texture, paint as one of a
+single texel: a tint is then exactly ours, in viewers that convert colours and in those that show them as they are.
+
+Axes: V vertices, F faces, I instances.
+"""
+
+import functools
+import io
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32
+from PIL import Image
+
+from envs.house.catalog import CLASSES, Catalog
+from envs.house.gltf import Glb
+from envs.house.house import House
+from envs.house.scene import Meshes, Scene
+
+GENERATOR = "eqa envs.house.export"
+COPYRIGHT = "Furniture and textures: Sweet Home 3D libraries, CC0 and CC BY 3.0, changed; authors: ATTRIBUTION.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What an instance is called. Objects keep their id; parts of the building count on behind the last object."""
+
+    id: int
+    category: str
+    room: int  # -1 for outside
+    name: str  # "12_sofa_red", "80_wall_kitchen"
+    extras: dict[str, object]  # what a node carries as custom properties
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMesh:
+    """One mesh with rows counted from 0; faces run anticlockwise on the side that their normals point to."""
+
+    vertices: Float32[np.ndarray, "V 3"]
+    normals: Float32[np.ndarray, "V 3"]
+    uv: Float32[np.ndarray, "V 2"]
+    faces: Int32[np.ndarray, "F 3"]
+    slots: Int32[np.ndarray, " F"]
+
+
+def house_glb(house: House, scene: Scene, catalog: Catalog, *, both_sides: bool = False) -> bytes:
+    """A node for each object and part of the building, below a node for its room; equal things share their mesh.
+
+    `both_sides` adds furniture's faces a second time, turned round, for viewers that cull what glTF calls double-sided.
+    """
+    glb = Glb(GENERATOR, COPYRIGHT)
+    writer = _SceneWriter(glb, scene, catalog, both_sides)
+    placed = [{"mesh": writer.mesh(i), **_placement(scene, i)} for i in range(len(scene.instances.mesh))]
+    return glb.to_bytes(room_nodes(glb, house, labels(house, scene), placed))
+
+
+def labels(house: House, scene: Scene) -> list[Label]:
+    """One label for each instance of the scene, in their order. Ids and names are unique in a house."""
+    found, last = [], len(house.objects)
+    items = scene.instances
+    for instance_id, class_id, room in zip(items.instance_id, items.class_id, items.room, strict=True):
+        category, room = CLASSES[class_id], int(room)
+        room_type = house.rooms[room].type if room >= 0 else "outside"
+        extras = {"category": category, "room": room, "room_type": room_type}
+        if instance_id:
+            number, thing = int(instance_id), house.objects[instance_id - 1]
+            words = [category, thing.color]
+            extras |= {"color": thing.color, "model": thing.model, "on": thing.on}
+        else:
+            last += 1
+            number, words = last, [category, room_type]
+        name = "_".join([str(number), *(word.replace(" ", "_") for word in words if word)])
+        found.append(Label(number, category, room, name, {"id": number, **extras}))
+    return found
+
+
+def room_nodes(glb: Glb, house: House, named: list[Label], placed: list[dict]) -> list[int]:
+    """Adds a node for each label with the fields in `placed`, and one above them for each room; returns the latter."""
+    children: dict[int, list[int]] = {}
+    for label, fields in zip(named, placed, strict=True):
+        children.setdefault(label.room, []).append(glb.add_node(name=label.name, extras=label.extras, **fields))
+    roots = []
+    for room, nodes in sorted(children.items()):
+        kind = house.rooms[room].type if room >= 0 else "outside"
+        name = f"room_{room}_{kind.replace(' ', '_')}" if room >= 0 else kind
+        roots.append(glb.add_node(name=name, extras={"room": room, "room_type": kind}, children=nodes))
+    return roots
+
+
+def local_mesh(scene: Scene, catalog: Catalog, row: int) -> LocalMesh:
+    """Mesh `row` of the scene, which counts the catalogue's meshes first and the house's own after them."""
+    num_shared = len(catalog.meshes.vertex_range)
+    source, row = (catalog.meshes, row) if row < num_shared else (scene.meshes, row - num_shared)
+    vertices, faces = slice(*source.vertex_range[row]), slice(*source.face_range[row])
+    corners = np.where(_inward(source, faces)[:, None], source.faces[faces][:, ::-1], source.faces[faces])
+    return LocalMesh(
+        source.vertices[vertices],
+        source.normals[vertices],
+        source.uv[vertices],
+        (corners - vertices.start).astype(np.int32),
+        source.face_slot[faces],
+    )
+
+
+def _inward(meshes: Meshes, faces: slice) -> Bool[np.ndarray, " F"]:
+    """Whether a face's winding points against the normals of its corners, which say where its front is."""
+    corners = meshes.faces[faces]
+    a, b, c = (meshes.vertices[corners[:, k]] for k in range(3))
+    return (np.cross(b - a, c - a) * meshes.normals[corners].sum(axis=1)).sum(axis=1) < 0
+
+
+def _placement(scene: Scene, instance: int) -> dict[str, list[float]]:
+    """A node's matrix, column after column; nothing where the mesh lies in the world's coordinates already."""
+    matrix = np.eye(4)
+    matrix[:3, :3] = scene.instances.rotation_scale[instance]
+    matrix[:3, 3] = scene.instances.translation[instance]
+    return {} if (matrix == np.eye(4)).all() else {"matrix": matrix.T.ravel().tolist()}
+
+
+class _SceneWriter:
+    """Adds meshes, materials and textures to a file, each once."""
+
+    def __init__(self, glb: Glb, scene: Scene, catalog: Catalog, both_sides: bool) -> None:
+        self._glb, self._scene, self._catalog, self._both_sides = glb, scene, catalog, both_sides
+        self._num_shared = len(catalog.meshes.vertex_range)
+        self._names = {model.mesh: key for key, model in catalog.models.items()}
+        self._geometry: dict[int, tuple[dict[str, int], dict[int, int]]] = {}
+        self._textures: dict[tuple, int] = {}
+        self._materials: dict[tuple, int] = {}
+        self._meshes: dict[tuple, int] = {}
+
+    def mesh(self, instance: int) -> int:
+        """The mesh of an instance in its own materials."""
+        row, first = int(self._scene.instances.mesh[instance]), int(self._scene.instances.material[instance])
+        if row not in self._geometry:
+            self._geometry[row] = self._add_geometry(row)
+        attributes, indices = self._geometry[row]
+        painted = [(accessor, self._material(first + slot)) for slot, accessor in indices.items()]
+        key = (row, *(material for _, material in painted))
+        if key not in self._meshes:
+            primitives = [{"attributes": attributes, "indices": a, "material": m} for a, m in painted]
+            name = self._names.get(row, f"part_{row - self._num_shared}")
+            self._meshes[key] = self._glb.add_mesh(name, primitives)
+        return self._meshes[key]
+
+    def _add_geometry(self, row: int) -> tuple[dict[str, int], dict[int, int]]:
+        """Accessors of the vertices, and of the faces of each slot."""
+        mesh = local_mesh(self._scene, self._catalog, row)
+        attributes = {
+            "POSITION": self._glb.add_vertices(mesh.vertices, bounds=True),
+            "NORMAL": self._glb.add_vertices(mesh.normals),
+            "TEXCOORD_0": self._glb.add_vertices(mesh.uv * [1, -1] + [0, 1]),
+        }
+        indices = {}
+        for slot in np.unique(mesh.slots).tolist():
+            faces = mesh.faces[mesh.slots == slot]
+            twice = self._both_sides and row < self._num_shared
+            indices[slot] = self._glb.add_indices(np.concatenate([faces, faces[:, ::-1]]) if twice else faces)
+        return attributes, indices
+
+    def _material(self, row: int) -> int:
+        source = self._scene.materials
+        rgb, texture, unlit = tuple(source.rgb[row].tolist()), int(source.texture[row]), bool(source.unlit[row])
+        key = (rgb, texture, unlit)
+        if key not in self._materials:
+            name = "_".join([f"#{bytes(rgb).hex()}", *([f"texture_{texture}"] if texture >= 0 else [])])
+            if (rgb, texture) not in self._textures:
+                image = _png(self._catalog, texture, rgb)
+                self._textures[rgb, texture] = self._glb.add_texture(image, name)
+            name += "_unlit" if unlit else ""
+            self._materials[key] = self._glb.add_material(name, self._textures[rgb, texture], unlit=unlit)
+        return self._materials[key]
+
+
+@functools.lru_cache(maxsize=512)  # houses share most of their surfaces
+def _png(catalog: Catalog, texture: int, rgb: tuple[int, ...]) -> bytes:
+    """A texture in full size, tinted as the renderer tints it; for -1 a single texel of the colour."""
+    if texture < 0:
+        image = np.array([[rgb]], np.uint8)
+    else:
+        pixels, side = catalog.textures, 1 << int(catalog.textures.size_log2[texture])
+        packed = pixels.texels[pixels.offset[texture] :][: side * side].reshape(side, side, 1)
+        tint = np.array(rgb, np.uint32)
+        image = (((packed >> np.array([0, 8, 16], np.uint32)) & 255) * (tint + (tint >> 7)) >> 8).astype(np.uint8)
+    with io.BytesIO() as file:
+        Image.fromarray(image).save(file, "PNG", compress_level=4)
+        return file.getvalue()

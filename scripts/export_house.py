@@ -1,0 +1,52 @@
+"""Writes houses as GLB, for Blender and other viewers, and as a scene data set for habitat-sim (docs/export.md).
+
+python scripts/export_house.py HOUSE.json [...] --out exported
+python scripts/export_house.py --split train --first 0 --count 4 --out exported
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from envs.house.catalog import load_catalog
+from envs.house.generator import SPLITS, generate_house
+from envs.house.habitat_files import write_house
+from envs.house.house import House
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="*", metavar="HOUSE.json", help="house files; without any, generated")
+    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="index of the first house")
+    parser.add_argument("--count", type=int, default=1, help="houses to generate")
+    parser.add_argument("--out", type=Path, default=Path("exported"))
+    arguments = parser.parse_args()
+    for path in arguments.files:
+        if not path.is_file():
+            parser.error(f"{path}: expected a house file, found none; python scripts/make_houses.py makes some")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    catalog = load_catalog()
+    for house in _houses(arguments):
+        start = perf_counter()
+        paths = write_house(house, arguments.out, catalog)
+        seconds = perf_counter() - start
+        sizes = ", ".join(f"{path.name} {path.stat().st_size / 1e6:.1f} MB" for path in paths if path.suffix == ".glb")
+        print(f"{arguments.out}: {sizes}; {len(paths)} files in {seconds:.2f} s")
+
+
+def _houses(arguments: argparse.Namespace) -> Iterator[House]:
+    if arguments.files:
+        yield from (House.load(path) for path in arguments.files)
+        return
+    for index in range(arguments.first, arguments.first + arguments.count):
+        yield generate_house(seed=arguments.seed, split=arguments.split, index=index)
+
+
+if __name__ == "__main__":
+    main()
