@@ -22,7 +22,7 @@ from envs.episode import Pose
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.house import House
-from envs.house.navigation import HEADINGS_RAD, Floor, build_floor
+from envs.house.navigation import HEADINGS_RAD, Floor, build_floor, side_by_side
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Instances, Scene
 from envs.metrics import inside_polygon
@@ -151,24 +151,30 @@ def look_around(
         part = slice(first, first + PLACES_AT_ONCE)
         poses = np.column_stack([np.repeat(places[part], NUM_VIEWS, 0), np.tile(turns, len(places[part]))])
         seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
-        _share(shares[part], seen, column_of, column, weight / weight.sum())
+        rounds = seen.reshape(-1, NUM_VIEWS, size, size)
+        halves = zip(np.array_split(shares[part], 2), np.array_split(rounds, 2), strict=True)
+        side_by_side(lambda half: _share(*half, column_of, column, weight / weight.sum()), halves)
     return shares
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _share(out, seen, column_of, column, weight):
     """Adds pixels up by object and column of the round, then columns up to the views at each heading."""
-    round_ = np.empty((NUM_COLUMNS, out.shape[2]), np.float32)
+    before = np.empty(
+        (NUM_COLUMNS + COLUMNS_A_VIEW + 1, out.shape[2])
+    )  # sums over all earlier columns, round once more
     for p in range(out.shape[0]):
-        round_[:] = 0
+        before[:] = 0
         for v in range(NUM_VIEWS):
-            image = seen[p * NUM_VIEWS + v]
+            image = seen[p, v]
             for i in range(image.shape[0]):
                 for j in range(image.shape[1]):
-                    c = (column[j] + v * COLUMNS_A_VIEW) % NUM_COLUMNS
-                    round_[c, column_of[image[i, j]]] += weight[i, j]
+                    c = (column[j] + v * COLUMNS_A_VIEW + COLUMNS_A_VIEW // 2) % NUM_COLUMNS
+                    before[c + 1, column_of[image[i, j]]] += weight[i, j]
+        before[NUM_COLUMNS + 1 :] = before[1 : COLUMNS_A_VIEW + 1]
+        for c in range(NUM_COLUMNS + COLUMNS_A_VIEW):
+            before[c + 1] += before[c]
         for d in range(out.shape[1]):
-            out[p, d] = 0
-            for c in range(COLUMNS_A_VIEW):
-                out[p, d] += round_[(d * COLUMNS_A_TURN - COLUMNS_A_VIEW // 2 + c) % NUM_COLUMNS]
+            first = d * COLUMNS_A_TURN
+            out[p, d] = before[first + COLUMNS_A_VIEW] - before[first]
