@@ -17,7 +17,8 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envs.house.house import House
-from envs.house.sweethome_house import Report, import_home
+from envs.house.sweethome_house import import_home
+from envs.house.sweethome_names import Report
 from envs.house.validate import overlapping, validate
 from envs.progress import console
 

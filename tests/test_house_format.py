@@ -106,6 +106,7 @@ WRONG = {
     "a wall of no room": (change("walls", 4, "rooms", to=[-1, -1]), r"walls\[4\]: expected rooms of 2"),
     "a wall without length": (change("walls", 4, "end", to=[4, 3]), r"walls\[4\]: expected a length"),
     "a wall too high": (change("walls", 4, "height_m", to=3), r"walls\[4\]: expected a height up to"),
+    "a window in a low wall": (change("walls", 0, "height_m", to=1), r"openings\[1\] \(window\): .*as high as the house"),
     "a gap in the walls": (change("walls", 4, drop=True), r"rooms\[1\]: no wall goes on"),
     "an opening of no kind": (change("openings", 1, "kind", to="hole"), r"openings\[1\] \(hole\): kind: expected one of"),
     "a door in no wall": (change("openings", 0, "wall", to=7), r"openings\[0\] \(door\): expected a wall of 7, got 7"),

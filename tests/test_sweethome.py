@@ -20,7 +20,8 @@ from envs.house.geometry import signed_area
 from envs.house.house import House
 from envs.house.navigation import build_floor
 from envs.house.sweethome_furniture import nearest_color
-from envs.house.sweethome_house import Report, best_key, import_home, names, plain
+from envs.house.sweethome_house import import_home
+from envs.house.sweethome_names import Report, best_key, names, plain
 from envs.house.sweethome_plan import chords
 from envs.house.validate import validate
 
@@ -169,9 +170,10 @@ def test_a_room_without_a_label_is_what_stands_in_it_and_the_report_says_so(tmp_
 def test_angles_are_turned_and_mirrors_sizes_and_colours_kept(tmp_path: Path) -> None:
     blue = "<material name='iris' color='FF00376B'/>"
     sofa = PIECE.format("eTeks#armchair", "Armchair", 200, 200, pi / 2, 80, 90, 85, "modelMirrored='true'")
-    house, _ = imported(tmp_path, *walls(), *ROOMS, *DOORS, sofa.replace("/>", f">{blue}</pieceOfFurniture>"))
+    house, report = imported(tmp_path, *walls(), *ROOMS, *DOORS, sofa.replace("/>", f">{blue}</pieceOfFurniture>"))
     thing = the(house, "armchair")
     assert thing.heading_rad == pytest.approx(-pi / 2)  # clockwise from above, so that it looks along -X
+    assert "1 pieces with colours of their own: painted in the nearest of the eleven colours" in report.notes
     assert (thing.size_m, thing.mirrored, thing.color, thing.recolored) == ((0.8, 0.85, 0.9), True, "blue", True)
 
 

@@ -29,12 +29,13 @@ class Side:
 
     @property
     def length_m(self) -> float:
-        return hypot(self.end[0] - self.start[0], self.end[1] - self.start[1])
+        """Of the face; not above 0 where the walls on both sides of a short one hide it."""
+        along = self.along
+        return (self.end[0] - self.start[0]) * along[0] + (self.end[1] - self.start[1]) * along[1]
 
     @property
     def along(self) -> Point:
-        length = self.length_m
-        return ((self.end[0] - self.start[0]) / length, (self.end[1] - self.start[1]) / length)
+        return (-self.inward[1], self.inward[0])
 
     def heading_rad(self) -> float:
         """Heading of an object that stands with its back to this wall and looks into the room (front +Z at 0)."""

@@ -217,7 +217,8 @@ def _facade(house: House, surface: str) -> Part:
         if -1 not in wall.rooms:
             continue
         half, length = wall.thickness_m / 2, hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
-        pictures = [(-half, length + half, half, 0.0, wall.height_m or house.height_m, wall.surface or surface)]
+        first, last = (_corner_m(house, place, end) for end in (wall.start, wall.end))
+        pictures = [(-first, length + last, half, 0.0, wall.height_m or house.height_m, wall.surface or surface)]
         for opening in house.openings:
             if opening.wall == place:
                 start, end = opening.offset_m - opening.width_m / 2, opening.offset_m + opening.width_m / 2
@@ -228,6 +229,16 @@ def _facade(house: House, surface: str) -> Part:
             ends = (wall_point(wall, start, side * out), wall_point(wall, end, side * out))
             part.upright(*ends[::side], bottom, top, part.slot(material))
     return part
+
+
+def _corner_m(house: House, place: int, end: Point) -> float:
+    """How far an outer face goes on past the end of its wall's centre line: not quite to the next wall's far face."""
+    halves = (
+        wall.thickness_m / 2
+        for other, wall in enumerate(house.walls)
+        if other != place and -1 in wall.rooms and end in (wall.start, wall.end)
+    )
+    return max(halves, default=0.01) - 0.01
 
 
 def _plain(part: Part, frame: _Frame, start: float, end: float, height_m: float, slot: int) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections import Counter
 from colorsys import rgb_to_hsv
 from dataclasses import replace
 from math import cos, hypot, log, pi, sin
@@ -14,7 +15,7 @@ from envs.house.catalog import ASSETS, Model, load_catalog
 from envs.house.geometry import inner_outline, is_open_border, room_sides, wall_point
 from envs.house.house import House, HouseObject
 from envs.house.sweethome import Home, Piece
-from envs.house.sweethome_house import Report, best_key, longest_word, names, plain
+from envs.house.sweethome_names import Report, best_key, longest_word, names, plain
 
 _MOST_STRETCH = 3.2  # a substitute is scaled by no more than this along any axis
 _PUSH_M = 0.3  # how far a piece that stands in a wall is moved out of it
@@ -24,6 +25,7 @@ _WITHIN = 0.985  # share of a footprint that has to be in the room, a little mor
 
 def add_pieces(home: Home, house: House, report: Report) -> None:
     places = _places(house)
+    paints: Counter[str] = Counter()
     for piece in home.pieces:
         if piece.is_opening:
             continue
@@ -37,7 +39,12 @@ def add_pieces(home: Home, house: House, report: Report) -> None:
             report.pieces.append((label, "left out", why))
             continue
         house.objects.append(thing)
+        if piece.paint or piece.materials:
+            paints[
+                "painted in the nearest of the eleven colours" if thing.recolored else "kept as the model ships"
+            ] += 1
         report.pieces.append((label, how, "; ".join(part for part in (remark, why) if part)))
+    report.notes += [f"{count} pieces with colours of their own: {what}" for what, count in paints.items()]
     for place, thing in enumerate(house.objects):
         house.objects[place] = replace(thing, on=_support(thing, house))
 
@@ -212,21 +219,21 @@ def nearest_color(paint: str) -> str:
         return "black"
     if saturation < 0.15 or saturation < 0.25 and value > 0.85 and hue < 0.2:
         return "white" if value > 0.72 else "gray"
-    for end, (dark, pale, full), least_value in _HUES:
+    for end, (dark, pale, full), (least_pale, least_full) in _HUES:
         if hue * 360 < end:
-            return dark if value < least_value else pale if saturation < 0.55 else full
-    raise AssertionError(f"hue {hue}: expected less than 1")
+            name, least = (pale, least_pale) if saturation < 0.55 else (full, least_full)
+            return name if value >= least else dark
+    raise AssertionError(f"hue {hue}: expected at most 1")
 
 
-_HUES: tuple[
-    tuple[int, tuple[str, str, str], float], ...
-] = (  # up to this hue in degrees: (dark, pale, full), and the value from which it is not dark
-    (14, ("brown", "pink", "red"), 0.35),
-    (44, ("brown", "orange", "orange"), 0.75),
-    (68, ("brown", "yellow", "yellow"), 0.6),
-    (165, ("green", "green", "green"), 0.0),
-    (256, ("blue", "blue", "blue"), 0.0),
-    (308, ("purple", "purple", "purple"), 0.0),
-    (342, ("purple", "pink", "pink"), 0.5),
-    (361, ("brown", "pink", "red"), 0.35),
+# Up to this hue in degrees: what is dark, pale, full, and the values from which a pale and a full colour is not dark.
+_HUES: tuple[tuple[int, tuple[str, str, str], tuple[float, float]], ...] = (
+    (14, ("brown", "pink", "red"), (0.7, 0.35)),
+    (44, ("brown", "orange", "orange"), (0.85, 0.75)),
+    (68, ("brown", "yellow", "yellow"), (0.6, 0.6)),
+    (165, ("green", "green", "green"), (0.0, 0.0)),
+    (256, ("blue", "blue", "blue"), (0.0, 0.0)),
+    (308, ("purple", "purple", "purple"), (0.0, 0.0)),
+    (342, ("purple", "pink", "pink"), (0.5, 0.5)),
+    (361, ("brown", "pink", "red"), (0.7, 0.35)),
 )

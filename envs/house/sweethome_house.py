@@ -5,68 +5,29 @@ become the catalogue's model of the same id or the nearest of their category. Wh
 reported: nothing is dropped in silence.
 """
 
-import functools
 import re
-import unicodedata
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import replace
 from math import hypot
 from pathlib import Path
 
-import yaml
-from shapely import Polygon
+from shapely import Point, Polygon
 
 from envs.house.catalog import load_catalog
 from envs.house.geometry import signed_area
 from envs.house.house import House, Opening, Room, Wall
 from envs.house.sweethome import Home, HomeRoom, read_home
+from envs.house.sweethome_furniture import add_pieces
+from envs.house.sweethome_names import Report, best_key, names, plain
+from envs.house.sweethome_openings import add_openings, clear_leaves
 from envs.house.sweethome_plan import BORDER_M, Plan, PlanWall, read_plan
 
 _PARAPET_M = 1.0
 _ROUND_M = 0.1  # a wall that is lower than the house by no more than this is as high as the house
 
 
-@dataclass(slots=True)
-class Report:
-    """What was made of a home, in rows for people to read."""
-
-    rooms: list[tuple[str, str, str]] = field(default_factory=list)  # label, type, why
-    openings: list[tuple[str, str, str]] = field(default_factory=list)  # name, what it became, remark
-    pieces: list[tuple[str, str, str]] = field(
-        default_factory=list
-    )  # name, "placed", "substituted" or "left out", remark
-    notes: list[str] = field(default_factory=list)
-
-
-@functools.cache
-def names() -> dict:
-    return yaml.safe_load((Path(__file__).parent / "home_names.yaml").read_text(encoding="utf-8"))
-
-
-def plain(text: str) -> str:
-    """Lower case without accents, camelCase and signs as spaces: "eTeks#doorFrame" gives "e teks door frame"."""
-    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
-    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9.\-]+", " ", text).strip()
-
-
-def longest_word(text: str, words: list[str]) -> str | None:
-    """The longest of the words that a word of the text begins with."""
-    found = [word for word in words if f" {word}" in f" {text}"]
-    return max(found, key=len, default=None)
-
-
-def best_key(text: str, table: dict[str, list[str]]) -> str | None:
-    """The key of the table whose word fits the text best."""
-    found = {key: longest_word(text, words) for key, words in table.items()}
-    return max((key for key in found if found[key]), key=lambda key: len(found[key]), default=None)
-
-
 def import_home(path: Path, house_id: str) -> tuple[House, Report]:
     """A house from a `.sh3d` file or `Home.xml`. ValueError names the file and what cannot be read."""
-    from envs.house.sweethome_furniture import add_pieces
-    from envs.house.sweethome_openings import add_openings, clear_leaves
-
     home = read_home(path)
     try:
         plan = read_plan(home)
@@ -101,12 +62,10 @@ def _room_types(home: Home, plan: Plan, report: Report) -> list[str]:
 
 
 def _by_furniture(home: Home, area: Polygon) -> tuple[str, str]:
-    import shapely
-
     models = load_catalog().models
     found = set()
     for piece in home.pieces:
-        if not piece.is_opening and area.contains(shapely.Point(piece.x, piece.z)):
+        if not piece.is_opening and area.contains(Point(piece.x, piece.z)):
             known = models.get(piece.catalog_id)
             found.add(known.category if known else best_key(plain(piece.name), names()["pieces"]))
     for kind, categories in names()["furniture"].items():
@@ -189,12 +148,11 @@ def _reachable(house: House, report: Report) -> House:
         rooms = tuple(number[room] for room in wall.rooms)
         if rooms != (-1, -1):
             moved[place] = len(walls)
-            walls.append(Wall(wall.start, wall.end, wall.thickness_m, rooms, wall.height_m, wall.surface))
+            walls.append(replace(wall, rooms=rooms))
     for o in house.openings:
         if o.wall in moved:
             outside = -1 in walls[moved[o.wall]].rooms
             kind = {"door": "entrance", "doorway": "window"}.get(o.kind, o.kind) if outside else o.kind
-            rest = (o.offset_m, o.width_m, o.bottom_m, o.top_m, o.hinge_at_end, o.into_right)
-            openings.append(Opening(kind, moved[o.wall], *rest))
+            openings.append(replace(o, kind=kind, wall=moved[o.wall]))
     rooms = [house.rooms[room] for room in sorted(kept)]
-    return House(house.id, house.generator, house.height_m, rooms, walls, openings)
+    return replace(house, rooms=rooms, walls=walls, openings=openings)

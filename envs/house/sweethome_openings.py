@@ -6,7 +6,7 @@ from math import cos, hypot, sin
 from envs.house.geometry import Point, contains, door_leaf, inner_outline, is_open_border, room_sides, wall_point
 from envs.house.house import House, Opening, Wall
 from envs.house.sweethome import Home, Piece
-from envs.house.sweethome_house import Report, longest_word, names, plain
+from envs.house.sweethome_names import Report, longest_word, names, plain
 
 _SILL_M = 0.25  # a window that begins lower can be walked through where it leads to another room
 _EDGE_M = 0.01

@@ -67,7 +67,7 @@ def read_plan(home: Home) -> Plan:
     """Rooms and walls of a drawing; ValueError where there is no room to be found."""
     plan = Plan()
     lines = _joined(_uncovered([line for wall in home.walls for line in chords(wall)], plan))
-    drawn = [(room, shapely.make_valid(Polygon(room.polygon))) for room in home.rooms]
+    drawn = [(room, _area(room.polygon)) for room in home.rooms]
     lines += _open_borders(drawn, lines)
     noded = shapely.union_all([line.shape for line in lines], grid_size=GRID_M)
     _add_rooms(_labelled(list(polygonize(noded)), drawn, _bodies(lines)), drawn, plan)
@@ -77,6 +77,12 @@ def read_plan(home: Home) -> Plan:
     noded = shapely.union_all([noded, *outlines], grid_size=GRID_M)
     _add_walls(noded, lines, plan)
     return plan
+
+
+def _area(corners: tuple[tuple[float, float], ...]) -> shapely.Geometry:
+    """What an outline encloses, also where it crosses itself."""
+    parts = shapely.get_parts(shapely.make_valid(Polygon(corners)))
+    return shapely.union_all([part for part in parts if part.area > 0])
 
 
 def chords(wall: HomeWall) -> list[Line]:
@@ -279,8 +285,8 @@ def _add_walls(noded: shapely.Geometry, lines: list[Line], plan: Plan) -> None:
     for (source, left, right, along, _), segments in runs.items():
         wall = lines[source].wall if source >= 0 else None
         paints = (None, None) if wall is None else wall.paints if along else wall.paints[::-1]
-        for start, end in _merged(segments):
-            plan.walls.append(PlanWall(start, end, (left, right), wall, paints))
+        ends = [(start, end) for start, end in _merged(segments) if start != end]
+        plan.walls += [PlanWall(start, end, (left, right), wall, paints) for start, end in ends]
     dropped -= {wall.wall.name for wall in plan.walls if wall.wall}
     plan.notes += [f"{name}: stands outside of all rooms" for name in sorted(dropped)]
 

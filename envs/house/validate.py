@@ -93,7 +93,7 @@ def _check_walls(house: House) -> list[list[Point]]:
     rings = [LinearRing(room.polygon) for room in house.rooms]
     for place, wall in enumerate(house.walls):
         name = f"{house.id}: walls[{place}]"
-        if hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1]) < 1e-3 or wall.thickness_m <= 0:
+        if hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1]) < 5e-4 or wall.thickness_m <= 0:
             raise ValueError(f"{name}: expected a length and a thickness above 0")
         if not all(-1 <= room < count for room in wall.rooms) or wall.rooms == (-1, -1):
             raise ValueError(f"{name}: expected rooms of {count} or one of them -1, got {wall.rooms}")
@@ -130,9 +130,10 @@ def _check_openings(house: House) -> None:
             raise ValueError(f"{name}: expected a width above 0, got {opening.width_m}")
         if opening.offset_m - opening.width_m / 2 < -1e-6 or opening.offset_m + opening.width_m / 2 > length + 1e-6:
             raise ValueError(f"{name}: expected it within its wall of {length:.2f} m, got centre {opening.offset_m}")
-        height = house.height_m if wall.height_m is None else wall.height_m
-        if not 0 <= opening.bottom_m < opening.top_m <= height:
-            raise ValueError(f"{name}: expected 0 <= bottom < top <= {height}")
+        if wall.height_m is not None:
+            raise ValueError(f"{name}: expected it in a wall as high as the house, got one of {wall.height_m} m")
+        if not 0 <= opening.bottom_m < opening.top_m <= house.height_m:
+            raise ValueError(f"{name}: expected 0 <= bottom < top <= {house.height_m}")
         if opening.kind in ("door", "entrance") and opening.bottom_m > 0:
             raise ValueError(f"{name}: expected it to reach down to the floor, got a bottom of {opening.bottom_m} m")
         outdoors = [room < 0 or house.rooms[room].ceiling is None for room in wall.rooms]
