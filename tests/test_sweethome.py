@@ -227,6 +227,17 @@ def test_a_door_opens_to_the_side_that_was_drawn(tmp_path: Path) -> None:
         assert z == pytest.approx(near, abs=0.03)
 
 
+def test_a_door_whose_leaf_would_stand_in_furniture_is_hung_another_way(tmp_path: Path) -> None:
+    sash = "<sash xAxis='0.05' yAxis='0.5' width='0.9' startAngle='0' endAngle='-1.5707964'/>"
+    door = DOORS[0].replace("/>", f">{sash}</doorOrWindow>")
+    table = PIECE.format("eTeks#squareTable", "Table", 430, 160, 0, 60, 30, 74, "")
+    before, _ = imported(tmp_path, *walls(), *ROOMS, door, DOORS[2])
+    after, report = imported(tmp_path, *walls(), *ROOMS, door, DOORS[2], table)
+    ways = [next(o for o in house.openings if o.kind == "door") for house in (before, after)]
+    assert (ways[0].hinge_at_end, ways[0].into_right) != (ways[1].hinge_at_end, ways[1].into_right)
+    assert any("hung the other way: furniture" in note for note in report.notes)
+
+
 def test_rooms_without_a_wall_between_them_are_joined_by_an_open_border(tmp_path: Path) -> None:
     rooms = [
         room("Living room", (10, 10), (500, 10), (500, 390), (10, 390)),

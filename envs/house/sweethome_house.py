@@ -30,9 +30,13 @@ def import_home(path: Path, house_id: str) -> tuple[House, Report]:
     """A house from a `.sh3d` file or `Home.xml`. ValueError names the file and what cannot be read."""
     home = read_home(path)
     try:
-        plan = read_plan(home)
+        return _house(home, house_id)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _house(home: Home, house_id: str) -> tuple[House, Report]:
+    plan = read_plan(home)
     report = Report(notes=[*home.notes, *plan.notes])
     source = f"Sweet Home 3D home {home.name!r}" + (f" by {home.author}" if home.author else "")
     types = _room_types(home, plan, report)

@@ -3,14 +3,18 @@
 from dataclasses import replace
 from math import cos, hypot, sin
 
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
 from envs.house.geometry import Point, contains, door_leaf, inner_outline, is_open_border, room_sides, wall_point
 from envs.house.house import House, Opening, Wall
+from envs.house.navigation import build_floor
 from envs.house.sweethome import Home, Piece
 from envs.house.sweethome_names import Report, longest_word, names, plain
 
 _SILL_M = 0.25  # a window that begins lower can be walked through where it leads to another room
 _EDGE_M = 0.01
 _LEAST_M = 0.2
+_CUT_OFF_M2 = 0.5  # floor that an open leaf may cost
 
 
 def add_openings(home: Home, house: House, report: Report) -> None:
@@ -136,21 +140,39 @@ def _hinge(piece: Piece, wall: Wall) -> tuple[bool, bool]:
 
 
 def clear_leaves(house: House, report: Report) -> None:
-    """Open doors that would stand in furniture or a wall are hung the other way, or lose their leaf."""
+    """Open doors that would stand in furniture, a wall or the way are hung the other way, or lose their leaf."""
     outlines = [inner_outline(room_sides(house, room)) for room in range(len(house.rooms))]
+    hung = {}  # place of a door: the ways that it can be hung, as drawn first
     for place, opening in enumerate(house.openings):
-        if opening.kind != "door":
-            continue
-        ways = [(opening.hinge_at_end ^ a, opening.into_right ^ b) for a, b in ((0, 0), (1, 0), (0, 1), (1, 1))]
-        ways = [replace(opening, hinge_at_end=bool(at_end), into_right=bool(right)) for at_end, right in ways]
-        clear = next((way for way in ways if _is_clear(way, house, outlines)), None)
-        if clear is None:
-            report.notes.append(
-                f"a door of {opening.width_m:.2f} m lost its leaf: furniture is in its way on all sides"
-            )
-        elif clear is not ways[0]:
-            report.notes.append(f"a door of {opening.width_m:.2f} m is hung the other way: furniture stood in its leaf")
-        house.openings[place] = clear or replace(opening, kind="doorway")
+        if opening.kind == "door":
+            ways = [(opening.hinge_at_end ^ a, opening.into_right ^ b) for a, b in ((0, 0), (1, 0), (0, 1), (1, 1))]
+            ways = [replace(opening, hinge_at_end=bool(at_end), into_right=bool(right)) for at_end, right in ways]
+            hung[place] = [way for way in ways if _is_clear(way, house, outlines)]
+            _hang(house, place, next(iter(hung[place]), None), "furniture or a wall stood in its leaf", report)
+    for place, ways in hung.items():
+        now = house.openings[place]
+        if ways and (free := _floor_m2(house, place, None)) - _floor_m2(house, place, now) > _CUT_OFF_M2:
+            better = (way for way in ways if free - _floor_m2(house, place, way) <= _CUT_OFF_M2)
+            _hang(house, place, next(better, None), "its leaf cut off a part of the floor", report)
+
+
+def _hang(house: House, place: int, way: Opening | None, why: str, report: Report) -> None:
+    """Puts a door into the house as one of the ways says, without a leaf where there is none."""
+    drawn = house.openings[place]
+    if way is None:
+        report.notes.append(f"a door of {drawn.width_m:.2f} m lost its leaf: {why}")
+    elif way != drawn:
+        report.notes.append(f"a door of {drawn.width_m:.2f} m is hung the other way: {why}")
+    house.openings[place] = way or replace(drawn, kind="doorway")
+
+
+def _floor_m2(house: House, place: int, door: Opening | None) -> float:
+    """Floor that an agent reaches with the door in place, or with none."""
+    openings = list(house.openings)
+    openings[place] = door or replace(openings[place], kind="doorway")
+    changed, catalog = replace(house, openings=openings), load_catalog()
+    floor = build_floor(changed, build_scene(changed, catalog), catalog.meshes, resolution=400)
+    return floor.num_free * floor.cell_m**2
 
 
 def _is_clear(door: Opening, house: House, outlines: list[list[Point]]) -> bool:
