@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from envs.files import data_root, written_aside
 from envs.house.build import build_scene
 from envs.house.catalog import QUERYABLE, load_catalog
-from envs.house.generator import SPLITS, make_houses
+from envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
 from envs.house.geometry import signed_area
 from envs.house.house import House
 from envs.house.navigation import HEADINGS_RAD, Goal, build_floor, distance_fields
@@ -148,7 +148,7 @@ def draw(houses: Sequence[Measured], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=96)
     parser.add_argument("--out", type=Path, default=Path("previews"))
@@ -156,8 +156,12 @@ def main() -> None:
     if arguments.count < 1:
         parser.error(f"--count: expected at least 1, got {arguments.count}")
     split, count = arguments.split, arguments.count
-    with progress(f"houses, {split}", count) as advance:
-        paths = make_houses(data_root(), split=split, count=count, seed=arguments.seed, progress=absolute(advance))
+    if split == HUMAN:
+        paths = human_homes()[:count]
+        count = len(paths)
+    else:
+        with progress(f"houses, {split}", count) as advance:
+            paths = make_houses(data_root(), split=split, count=count, seed=arguments.seed, progress=absolute(advance))
     houses = []
     with progress("houses measured", len(paths)) as advance:
         for path in paths:

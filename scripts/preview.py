@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import shapely
 from PIL import Image, ImageDraw, ImageFont
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from envs.files import data_root
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.generator import SPLITS, generate_house
+from envs.house.generator import HUMAN, SPLITS, generate_house, load_house
 from envs.house.geometry import contains
 from envs.house.house import House
 from envs.house.navigation import Floor, build_floor
@@ -27,7 +29,7 @@ LEAST_PIXELS = 250  # of an object that a label names
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="index of the first house")
     parser.add_argument("--count", type=int, default=1, help="houses, one picture each")
@@ -36,7 +38,8 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     for index in range(arguments.first, arguments.first + arguments.count):
-        house = generate_house(seed=arguments.seed, split=arguments.split, index=index)
+        numbers = {"seed": arguments.seed, "split": arguments.split, "index": index}
+        house = load_house(data_root(), **numbers) if arguments.split == HUMAN else generate_house(**numbers)
         path = arguments.out / f"{house.id}.png"
         contact_sheet(house, arguments.views, seed=index).save(path)
         print(path)
@@ -63,18 +66,25 @@ def contact_sheet(house: House, num_views: int, *, seed: int) -> Image.Image:
 
 
 def random_poses(house: House, floor: Floor, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, 3): free places, one room after another, looking somewhere past the room's middle."""
-    rows, columns = np.nonzero(floor.free)
-    x = floor.origin[0] + (columns + 0.5) * floor.cell_m
-    z = floor.origin[1] + (rows + 0.5) * floor.cell_m
+    """(count, 3): free places, one room after another, looking somewhere past the room's middle.
+
+    Rooms that are too full to stand in are left out.
+    """
+    x, z = floor.centres.T
+    inside = [np.flatnonzero(_covers(room.polygon, x, z)) for room in house.rooms]
+    rooms = [room for room, places in enumerate(inside) if len(places)]
     poses: list[tuple[float, float, float]] = []
     while len(poses) < count:
-        polygon = house.rooms[len(poses) % len(house.rooms)].polygon
-        place = next(p for p in rng.permutation(len(x)) if contains(polygon, (x[p], z[p])))
+        room = rooms[len(poses) % len(rooms)]
+        polygon, place = house.rooms[room].polygon, rng.choice(inside[room])
         target = np.mean(polygon, axis=0) + rng.normal(0, 0.7, 2)
         heading = np.arctan2(-(target[0] - x[place]), -(target[1] - z[place]))
         poses.append((x[place], z[place], round(heading / np.radians(9)) * np.radians(9)))
     return np.array(poses)
+
+
+def _covers(polygon: list[tuple[float, float]], x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    return shapely.contains_xy(shapely.Polygon(polygon), x, z)
 
 
 def labelled_plan(house: House, scene: Scene, poses: np.ndarray) -> Image.Image:

@@ -68,7 +68,7 @@ def _object(thing: HouseObject, catalog: Catalog, first_material: int) -> tuple[
     if thing.category not in _CLASS_ID:
         raise ValueError(f"objects[{thing.id - 1}]: expected a category of catalog.CLASSES, got {thing.category!r}")
     c, s = cos(thing.heading_rad), sin(thing.heading_rad)
-    scale = np.array(thing.size_m) / np.array(model.size_m)
+    scale = np.array(thing.size_m) / np.array(model.size_m) * ((-1 if thing.mirrored else 1), 1, 1)
     rotation_scale = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) * scale
     w, h, d = thing.size_m
     x, y, z = thing.position

@@ -20,6 +20,8 @@ from envs.house.validate import validate
 
 _HOUSES_PER_WORKER = 24  # for fewer a process is not worth starting
 SPLITS = ("train", "val", "test")
+HUMAN = "human"  # a further split, for testing only: homes that people designed, shipped with the project
+HUMAN_HOMES = ASSETS / "human"
 
 
 def _digest() -> str:
@@ -59,8 +61,21 @@ def generate_house(*, seed: int, split: str, index: int) -> House:
     return house
 
 
+def human_homes() -> list[Path]:
+    """Files of the split "human", made by `scripts/import_home.py`; authors in `assets/human/ATTRIBUTION.md`."""
+    return sorted(HUMAN_HOMES.glob(f"{HUMAN}-*.json"))
+
+
 def load_house(root: Path, *, seed: int, split: str, index: int) -> House:
-    """Reads a house that `make_houses` wrote; ValueError where there is none or it is damaged."""
+    """Reads a house that `make_houses` wrote, or one of split "human", whatever the seed.
+
+    ValueError where there is none or it is damaged.
+    """
+    if split == HUMAN:
+        paths = human_homes()
+        if not 0 <= index < len(paths):
+            raise ValueError(f"index: expected 0 to {len(paths) - 1} for the split {HUMAN!r}, got {index}")
+        return House.load(paths[index])
     path = house_path(root, seed=seed, split=split, index=index)
     if not path.is_file():
         raise ValueError(f"{path}: no such house; python scripts/make_houses.py makes it")

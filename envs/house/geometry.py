@@ -4,12 +4,13 @@ A room's polygon runs on the centre lines of its walls. `room_sides` walks round
 the room on the left hand, and gives each wall's visible face. Plan coordinates are (x, z), metres.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import atan2, fsum, hypot
 
 from envs.house.house import House, Opening, Wall
 
 Point = tuple[float, float]
+_MITRE_M = 1.0  # faces that would cross farther than this from a wall's end are joined by a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +25,17 @@ class Side:
     inward: Point
     thickness_m: float
     openings: tuple[tuple[int, float, float], ...]  # (index in House.openings, from, to): metres from `start`
+    is_free: bool = False  # of a wall that stands free in the room
 
     @property
     def length_m(self) -> float:
-        return hypot(self.end[0] - self.start[0], self.end[1] - self.start[1])
+        """Of the face; not above 0 where the walls on both sides of a short one hide it."""
+        along = self.along
+        return (self.end[0] - self.start[0]) * along[0] + (self.end[1] - self.start[1]) * along[1]
 
     @property
     def along(self) -> Point:
-        length = self.length_m
-        return ((self.end[0] - self.start[0]) / length, (self.end[1] - self.start[1]) / length)
+        return (-self.inward[1], self.inward[0])
 
     def heading_rad(self) -> float:
         """Heading of an object that stands with its back to this wall and looks into the room (front +Z at 0)."""
@@ -44,7 +47,7 @@ def _heading_of(direction: Point) -> float:
 
 
 def room_sides(house: House, room: int) -> list[Side]:
-    """The room's walls in order. ValueError where they do not close to a ring."""
+    """The room's walls in order, then both faces of those that stand free in it. ValueError where they leave a gap."""
     chain = _chain(house, room)
     count = len(chain)
     faces = [_offset(start, end, house.walls[wall].thickness_m / 2) for wall, start, end in chain]
@@ -53,13 +56,19 @@ def room_sides(house: House, room: int) -> list[Side]:
     for i, (wall, start, end) in enumerate(chain):
         first, last = joints[i][1], joints[(i + 1) % count][0]
         sides.append(_side(house, wall, (start, end), (first, last)))
+    for place, wall in enumerate(house.walls):
+        if wall.rooms == (room, room):
+            for ends in ((wall.start, wall.end), (wall.end, wall.start)):
+                sides.append(replace(_side(house, place, ends, _offset(*ends, wall.thickness_m / 2)), is_free=True))
     return sides
 
 
 def inner_outline(sides: list[Side]) -> list[Point]:
-    """Corners of the visible outline, counter-clockwise."""
+    """Corners of the visible outline, counter-clockwise; walls that stand free are left out."""
     corners: list[Point] = []
     for side in sides:
+        if side.is_free:
+            continue
         for point in (side.start, side.end):
             if not corners or hypot(point[0] - corners[-1][0], point[1] - corners[-1][1]) > 1e-6:
                 corners.append(point)
@@ -90,6 +99,13 @@ def wall_point(wall: Wall, offset_m: float, to_left_m: float = 0.0) -> Point:
     return (wall.start[0] + dx * offset_m + dz * to_left_m, wall.start[1] + dz * offset_m - dx * to_left_m)
 
 
+def is_open_border(house: House, opening: Opening) -> bool:
+    """Whether nothing stands between the rooms on both sides of the opening's wall: no wall, no lintel."""
+    wall = house.walls[opening.wall]
+    length = hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
+    return opening.kind == "doorway" and opening.width_m > length - 0.01 and opening.top_m > house.height_m - 0.01
+
+
 def door_leaf(wall: Wall, door: Opening) -> tuple[Point, Point]:
     """An open door's leaf as a line from the hinge into the room, at right angles to the wall."""
     hinge = door.offset_m + (door.width_m / 2 - 0.03) * (1 if door.hinge_at_end else -1)
@@ -108,7 +124,7 @@ def _chain(house: House, room: int) -> list[tuple[int, Point, Point]]:
     follow: dict[tuple[int, int], tuple[int, Point, Point]] = {}
     for place, wall in enumerate(house.walls):
         for own, ends in ((wall.rooms[0], (wall.start, wall.end)), (wall.rooms[1], (wall.end, wall.start))):
-            if own == room:
+            if own == room and wall.rooms[0] != wall.rooms[1]:
                 if _key(ends[0]) in follow:
                     raise ValueError(f"rooms[{room}]: two of its walls begin at {ends[0]}; expected one ring of walls")
                 follow[_key(ends[0])] = (place, *ends)
@@ -149,6 +165,8 @@ def _joint(before: tuple[Point, Point], after: tuple[Point, Point]) -> tuple[Poi
         return before[1], after[0]
     t = ((cx - ax) * vz - (cz - az) * vx) / cross
     point = (ax + t * ux, az + t * uz)
+    if hypot(point[0] - bx, point[1] - bz) > _MITRE_M:
+        return before[1], after[0]
     return point, point
 
 

@@ -6,9 +6,12 @@ geometry: `envs.house.scene` builds that from the house and the furniture catalo
 """
 
 import json
-from dataclasses import asdict, dataclass, field
-from math import cos, sin
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from math import cos, isfinite, sin
 from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from envs.files import written_aside
 
@@ -27,7 +30,10 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """A straight wall. `rooms` are the rooms on the left and right of start -> end, -1 outside."""
+    """A straight wall. `rooms` are the rooms on the left and right of start -> end, -1 outside.
+
+    The same room twice: the wall stands free in that room, at no end need it meet another.
+    """
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -39,7 +45,10 @@ class Wall:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A hole in a wall. `offset_m` is the distance of its centre from the wall's start, along the wall."""
+    """A hole in a wall. `offset_m` is the distance of its centre from the wall's start, along the wall.
+
+    A doorway as wide as its wall and as high as the house is an open border: nothing is drawn between the rooms.
+    """
 
     kind: str  # "door" (leaf stands open), "doorway" (no leaf), "window" (pane), "entrance" (closed door to outside)
     wall: int
@@ -63,6 +72,7 @@ class HouseObject:
     recolored: bool  # True: the model's main material is painted in `color`; False: its own colours
     room: int
     on: int | None = None  # id of the object that it stands on
+    mirrored: bool = False  # left and right of the model are exchanged
 
     def footprint(self) -> list[tuple[float, float]]:
         """Corners (x, z) of the turned rectangle that the object's box covers on the floor."""
@@ -90,25 +100,71 @@ class House:
 
     @classmethod
     def load(cls, path: Path) -> "House":
-        """Reads a house file; ValueError names the file and what is wrong with it."""
+        """Reads a house file; ValueError names the file, the entry and what is wrong with it."""
         try:
-            document = json.loads(path.read_text())
+            document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+            if not isinstance(document, dict):
+                raise TypeError(f"expected an object {{...}}, got {_shown(document)}")
             found = (document.pop("format", None), document.pop("version", None))
             if found != (FORMAT, FORMAT_VERSION):
                 raise ValueError(
                     f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}"
                 )
-            parts = {"rooms": Room, "walls": Wall, "openings": Opening, "objects": HouseObject}
-            for name, kind in parts.items():
-                document[name] = [kind(**_tuples(entry)) for entry in document[name]]
-            return cls(**document)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path}: not a house file ({error}); python scripts/make_houses.py rebuilds it") from None
+            return _read(cls, document, "")
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise ValueError(
+                f"{path}: not a house file ({error}); docs/house-format.md says what is in one, "
+                "python scripts/make_houses.py makes generated ones anew"
+            ) from None
 
 
-def _tuples(entry: dict) -> dict:
-    """JSON lists back to the tuples that were written; a polygon stays a list of tuples."""
-    return {
-        key: [tuple(p) for p in value] if key == "polygon" else tuple(value) if isinstance(value, list) else value
-        for key, value in entry.items()
-    }
+def _no_constant(name: str) -> float:
+    raise ValueError(f"expected finite numbers, got {name}")
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _read(kind: Any, value: object, where: str) -> Any:
+    """A JSON value as the type that a field of the document declares; ValueError says where it is another."""
+    if is_dataclass(kind):
+        return _read_entry(kind, value, where)
+    if isinstance(kind, UnionType):
+        return None if value is None else _read(get_args(kind)[0], value, where)
+    if get_origin(kind) is list:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: expected a list, got {_shown(value)}")
+        return [_read(get_args(kind)[0], entry, f"{where}[{place}]") for place, entry in enumerate(value)]
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        if not isinstance(value, list) or len(value) != len(kinds):
+            raise ValueError(f"{where}: expected {len(kinds)} numbers, got {_shown(value)}")
+        return tuple(_read(part, entry, where) for part, entry in zip(kinds, value, strict=True))
+    if kind is float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+            raise ValueError(f"{where}: expected a finite number, got {_shown(value)}")
+        return float(value)
+    if type(value) is not kind:
+        names = {str: "a text", int: "a whole number", bool: "true or false"}
+        raise ValueError(f"{where}: expected {names[kind]}, got {_shown(value)}")
+    return value
+
+
+def _read_entry(kind: type, value: object, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise TypeError(f"{where}: expected an object {{...}}, got {_shown(value)}")
+    kinds, needed = _keys(kind)
+    unknown, missing = sorted(set(value) - set(kinds)), sorted(needed - set(value))
+    if unknown or missing:
+        what = f"no key {unknown[0]!r}" if unknown else f"the key {missing[0]!r}"
+        raise ValueError(f"{where or 'house'}: expected {what}; keys are {', '.join(kinds)}")
+    return kind(**{key: _read(kinds[key], part, f"{where}.{key}".lstrip(".")) for key, part in value.items()})
+
+
+@cache
+def _keys(kind: type) -> tuple[dict[str, Any], set[str]]:
+    """Types by key, and the keys that must be there."""
+    needed = {entry.name for entry in fields(kind) if entry.default is MISSING and entry.default_factory is MISSING}
+    return {entry.name: get_type_hints(kind)[entry.name] for entry in fields(kind)}, needed

@@ -12,7 +12,17 @@ from zlib import crc32
 
 import numpy as np
 
-from envs.house.geometry import Point, Side, door_leaf, inner_outline, room_sides, signed_area, wall_point
+from envs.house.geometry import (
+    Point,
+    Side,
+    contains,
+    door_leaf,
+    inner_outline,
+    is_open_border,
+    room_sides,
+    signed_area,
+    wall_point,
+)
 from envs.house.house import House, Opening
 
 HORIZON_M = 1.0
@@ -134,17 +144,18 @@ def _floor_and_ceiling(house: House, room: int, sides: list[Side]) -> list[Part]
     ceiling = Part("ceiling", room, ["unlit:" + paint, "unlit:#fffdf4", "#c9c9c6"])
     for a, b, c in triangles:
         ceiling.level(c, c, b, a, house.height_m)
-    for x, z in _lamp_places(inner_outline(sides)):
+    for x, z in _lamp_places(inner_outline(sides), triangles):
         _lamp(ceiling, x, z, house.height_m)
     return [floor, ceiling]
 
 
-def _lamp_places(outline: list[Point]) -> list[Point]:
+def _lamp_places(outline: list[Point], floor: list[list[Point]]) -> list[Point]:
     """One ceiling lamp for each four or five metres of a room's length; a single one in rooms with more corners."""
     xs, zs = sorted({x for x, _ in outline}), sorted({z for _, z in outline})
     x0, x1, z0, z1 = xs[0], xs[-1], zs[0], zs[-1]
     if len(outline) > 4:
-        return [_middle(outline[:3])]
+        middle = _middle(outline[:3])
+        return [middle if contains(outline, middle) else tuple(np.mean(max(floor, key=signed_area), axis=0).tolist())]
     count = max(1, round(max(x1 - x0, z1 - z0) / 4.5))
     shares = [(i + 0.5) / count for i in range(count)]
     if x1 - x0 >= z1 - z0:
@@ -168,6 +179,8 @@ def _lamp(part: Part, x: float, z: float, height_m: float) -> None:
 
 def _wall(house: House, room: int, side: Side, part: Part) -> None:
     """The visible face with its holes, the holes' cheeks, skirting, and frames round openings without a leaf."""
+    if any(is_open_border(house, house.openings[index]) for index, _, _ in side.openings):
+        return
     frame = _Frame(side)
     slot = part.slot(house.walls[side.wall].surface or house.rooms[room].wall)
     previous = 0.0
@@ -179,7 +192,7 @@ def _wall(house: House, room: int, side: Side, part: Part) -> None:
             part.upright(frame(start, 0), frame(end, 0), 0.0, opening.bottom_m, slot)
             _skirting(part, frame, start, end)
         _cheeks(part, frame, side, opening, start, end)
-        if opening.kind == "doorway":
+        if opening.kind == "doorway" and opening.bottom_m == 0:
             casing(part, frame, start, end, opening.top_m, slot=1)
         previous = end
     _plain(part, frame, previous, side.length_m, house.height_m, slot)
@@ -194,6 +207,7 @@ def _parapet(house: House, room: int, side: Side, part: Part) -> None:
     start, end = -side.thickness_m + 0.01, side.length_m + side.thickness_m - 0.01  # round the corners
     deep = -side.thickness_m if -1 in wall.rooms else -side.thickness_m / 2
     part.level(frame(start, deep), frame(end, deep), frame(end, 0), frame(start, 0), wall.height_m, slot)
+    _step(part, side, wall.height_m, slot)
 
 
 def _facade(house: House, surface: str) -> Part:
@@ -203,7 +217,8 @@ def _facade(house: House, surface: str) -> Part:
         if -1 not in wall.rooms:
             continue
         half, length = wall.thickness_m / 2, hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
-        pictures = [(-half, length + half, half, 0.0, wall.height_m or house.height_m, wall.surface or surface)]
+        first, last = (_corner_m(house, place, end) for end in (wall.start, wall.end))
+        pictures = [(-first, length + last, half, 0.0, wall.height_m or house.height_m, wall.surface or surface)]
         for opening in house.openings:
             if opening.wall == place:
                 start, end = opening.offset_m - opening.width_m / 2, opening.offset_m + opening.width_m / 2
@@ -214,6 +229,16 @@ def _facade(house: House, surface: str) -> Part:
             ends = (wall_point(wall, start, side * out), wall_point(wall, end, side * out))
             part.upright(*ends[::side], bottom, top, part.slot(material))
     return part
+
+
+def _corner_m(house: House, place: int, end: Point) -> float:
+    """How far an outer face goes on past the end of its wall's centre line: not quite to the next wall's far face."""
+    halves = (
+        wall.thickness_m / 2
+        for other, wall in enumerate(house.walls)
+        if other != place and -1 in wall.rooms and end in (wall.start, wall.end)
+    )
+    return max(halves, default=0.01) - 0.01
 
 
 def _plain(part: Part, frame: _Frame, start: float, end: float, height_m: float, slot: int) -> None:

@@ -1,21 +1,44 @@
 """`validate`: refuses a house that cannot be, and names the element that is wrong and why."""
 
+from collections.abc import Iterator
 from math import hypot, isfinite
 
-from envs.house.geometry import Point, contains, door_leaf, inner_outline, room_sides, signed_area
+from shapely import LinearRing, LineString, Polygon
+from shapely.validation import explain_validity
+
+from envs.house.catalog import BUILDING, CLASSES, PALETTE, load_catalog
+from envs.house.geometry import (
+    Point,
+    contains,
+    door_leaf,
+    inner_outline,
+    is_open_border,
+    room_sides,
+    signed_area,
+    wall_point,
+)
 from envs.house.house import House, HouseObject
 
 _TOLERANCE_M = 0.01
 _FLAT_M = 0.06  # rugs may lie under furniture
+_SHARED_M2 = 0.01  # what two rooms may share, as corners are rounded
+KINDS = ("door", "doorway", "window", "entrance")
 
 
-def validate(house: House) -> None:
-    """ValueError for the first fault found: numbers, walls, openings, objects, overlaps, unreachable rooms."""
+def validate(house: House, *, overlaps: bool = False) -> None:
+    """ValueError for the first fault found: numbers, rooms, walls, openings, objects, overlaps, unreachable rooms.
+
+    `overlaps` lets objects run into each other, as people draw them: chairs pushed under a table, a sink in a worktop.
+    """
     _check_numbers(house)
+    _check_rooms(house)
     outlines = _check_walls(house)
     _check_openings(house)
     _check_objects(house, outlines)
-    _check_overlaps(house)
+    found = next(overlapping(house), None)
+    if found and not overlaps:
+        raise ValueError(f"{house.id}: {found}")
+    _check_leaves(house)
     _check_connected(house)
 
 
@@ -34,17 +57,59 @@ def _check_numbers(house: House) -> None:
         walk(field, getattr(house, field))
 
 
+def _check_rooms(house: House) -> None:
+    """Outlines that are simple, run the right way round and do not cover each other; surfaces that there are."""
+    if not house.rooms:
+        raise ValueError(f"{house.id}: expected rooms, got none")
+    areas = []
+    for place, room in enumerate(house.rooms):
+        name = f"{house.id}: rooms[{place}] ({room.type})"
+        area = Polygon(room.polygon) if len(room.polygon) > 2 else Polygon()
+        if area.is_empty or not area.is_valid:
+            why = explain_validity(area) if len(room.polygon) > 2 else f"{len(room.polygon)} corners"
+            raise ValueError(f"{name}: expected a polygon that does not cross or touch itself, got {why}")
+        if signed_area(room.polygon) <= 0:
+            raise ValueError(f"{name}: expected a polygon counter-clockwise seen from above; turn its corners' order")
+        for other, before in enumerate(areas):
+            shared = area.intersection(before).area
+            if shared > _SHARED_M2:
+                raise ValueError(f"{name}: overlaps rooms[{other}] ({house.rooms[other].type}) by {shared:.2f} m2")
+        areas.append(area)
+        for surface in ("floor", "wall", "ceiling"):
+            _check_surface(getattr(room, surface), f"{name}: {surface}")
+
+
+def _check_surface(surface: str | None, name: str) -> None:
+    try:
+        if surface is not None:
+            load_catalog().surface_material(surface)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
 def _check_walls(house: House) -> list[list[Point]]:
+    """The visible outline of each room."""
     count = len(house.rooms)
+    rings = [LinearRing(room.polygon) for room in house.rooms]
     for place, wall in enumerate(house.walls):
-        if hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1]) < 1e-3 or wall.thickness_m <= 0:
-            raise ValueError(f"{house.id}: walls[{place}]: expected a length and a thickness above 0")
-        if not all(-1 <= room < count for room in wall.rooms) or wall.rooms[0] == wall.rooms[1]:
-            raise ValueError(f"{house.id}: walls[{place}]: expected two different rooms of {count}, got {wall.rooms}")
+        name = f"{house.id}: walls[{place}]"
+        if hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1]) < 5e-4 or wall.thickness_m <= 0:
+            raise ValueError(f"{name}: expected a length and a thickness above 0")
+        if not all(-1 <= room < count for room in wall.rooms) or wall.rooms == (-1, -1):
+            raise ValueError(f"{name}: expected rooms of {count} or one of them -1, got {wall.rooms}")
+        if wall.height_m is not None and not 0 < wall.height_m <= house.height_m:
+            raise ValueError(f"{name}: expected a height up to the house's {house.height_m} m, got {wall.height_m}")
+        _check_surface(wall.surface, f"{name}: surface")
+        line = LineString([wall.start, wall.end])
+        if wall.rooms[0] == wall.rooms[1]:
+            if not Polygon(house.rooms[wall.rooms[0]].polygon).buffer(_TOLERANCE_M).covers(line):
+                raise ValueError(f"{name}: expected it within rooms[{wall.rooms[0]}], where it stands free")
+            continue
+        for room in wall.rooms:
+            if room >= 0 and not rings[room].buffer(_TOLERANCE_M).covers(line):
+                raise ValueError(f"{name}: expected it on the outline of rooms[{room}] ({house.rooms[room].type})")
     outlines = []
     for room in range(count):
-        if signed_area(house.rooms[room].polygon) <= 0:
-            raise ValueError(f"{house.id}: rooms[{room}]: expected a polygon counter-clockwise seen from above")
         try:
             outlines.append(inner_outline(room_sides(house, room)))
         except ValueError as error:
@@ -55,14 +120,22 @@ def _check_walls(house: House) -> list[list[Point]]:
 def _check_openings(house: House) -> None:
     for place, opening in enumerate(house.openings):
         name = f"{house.id}: openings[{place}] ({opening.kind})"
+        if opening.kind not in KINDS:
+            raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {opening.kind!r}")
         if not 0 <= opening.wall < len(house.walls):
-            raise ValueError(f"{name}: expected a wall of {len(house.walls)}, got {opening.wall}")
+            raise ValueError(f"{name}: expected a wall of {len(house.walls)}, got {opening.wall}: it is in no wall")
         wall = house.walls[opening.wall]
         length = hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
-        if opening.offset_m - opening.width_m / 2 < 0 or opening.offset_m + opening.width_m / 2 > length:
+        if opening.width_m <= 0:
+            raise ValueError(f"{name}: expected a width above 0, got {opening.width_m}")
+        if opening.offset_m - opening.width_m / 2 < -1e-6 or opening.offset_m + opening.width_m / 2 > length + 1e-6:
             raise ValueError(f"{name}: expected it within its wall of {length:.2f} m, got centre {opening.offset_m}")
+        if wall.height_m is not None:
+            raise ValueError(f"{name}: expected it in a wall as high as the house, got one of {wall.height_m} m")
         if not 0 <= opening.bottom_m < opening.top_m <= house.height_m:
             raise ValueError(f"{name}: expected 0 <= bottom < top <= {house.height_m}")
+        if opening.kind in ("door", "entrance") and opening.bottom_m > 0:
+            raise ValueError(f"{name}: expected it to reach down to the floor, got a bottom of {opening.bottom_m} m")
         outdoors = [room < 0 or house.rooms[room].ceiling is None for room in wall.rooms]
         if opening.kind == "entrance" and -1 not in wall.rooms or opening.kind == "window" and not any(outdoors):
             raise ValueError(f"{name}: expected it in a wall to the outside, got one between rooms {wall.rooms}")
@@ -70,15 +143,23 @@ def _check_openings(house: House) -> None:
             raise ValueError(f"{name}: expected it between two rooms, got a wall to the outside")
         for other_place, other in enumerate(house.openings[:place]):
             apart = abs(other.offset_m - opening.offset_m) - (other.width_m + opening.width_m) / 2
-            if other.wall == opening.wall and apart < 0:
+            if other.wall == opening.wall and apart < -1e-6:
                 raise ValueError(f"{name}: overlaps openings[{other_place}]")
 
 
 def _check_objects(house: House, outlines: list[list[Point]]) -> None:
+    models = load_catalog().models
+    places = [[outline, *_beyond(house, room, outlines)] for room, outline in enumerate(outlines)]
     for place, thing in enumerate(house.objects):
         name = f"{house.id}: objects[{place}] ({thing.category})"
         if thing.id != place + 1:
-            raise ValueError(f"{name}: expected id {place + 1}, got {thing.id}")
+            raise ValueError(f"{name}: expected id {place + 1}, got {thing.id}; ids are 1, 2, 3, ... in this order")
+        if thing.category not in CLASSES[len(BUILDING) :]:
+            raise ValueError(f"{name}: category: expected one of catalog.CLASSES, got {thing.category!r}")
+        if thing.model not in models:
+            raise ValueError(f"{name}: model {thing.model!r} is not in the catalogue; assets/ATTRIBUTION.md lists all")
+        if thing.color is not None and thing.color not in PALETTE or thing.recolored and thing.color is None:
+            raise ValueError(f"{name}: color: expected one of {', '.join(PALETTE)}, got {thing.color!r}")
         if not 0 <= thing.room < len(house.rooms):
             raise ValueError(f"{name}: expected a room of {len(house.rooms)}, got {thing.room}")
         if min(thing.size_m) <= 0 or thing.position[1] < -1e-6:
@@ -87,18 +168,34 @@ def _check_objects(house: House, outlines: list[list[Point]]) -> None:
             raise ValueError(f"{name}: reaches through the ceiling")
         x, z = thing.position[0], thing.position[2]
         corners = [(x + (a - x) * 0.98, z + (b - z) * 0.98) for a, b in thing.footprint()]
-        if not all(contains(outlines[thing.room], corner) for corner in [(x, z), *corners]):
+        if not all(any(contains(area, corner) for area in places[thing.room]) for corner in [(x, z), *corners]):
             raise ValueError(f"{name}: expected it inside rooms[{thing.room}] ({house.rooms[thing.room].type})")
-        if thing.on is not None and not 1 <= thing.on <= len(house.objects):
+        if thing.on is not None and (not 1 <= thing.on <= len(house.objects) or thing.on == thing.id):
             raise ValueError(f"{name}: stands on object {thing.on}, which there is not")
 
 
-def _check_overlaps(house: House) -> None:
-    leaves = [door_leaf(house.walls[o.wall], o) for o in house.openings if o.kind == "door"]
+def _beyond(house: House, room: int, outlines: list[list[Point]]) -> list[list[Point]]:
+    """Where a thing of the room may also reach: across an open border, and into the recess of its windows."""
+    areas = []
+    for opening in house.openings:
+        wall = house.walls[opening.wall]
+        if room not in wall.rooms:
+            continue
+        if opening.kind == "window" or is_open_border(house, opening):
+            start, end = (opening.offset_m + side * opening.width_m / 2 for side in (-1, 1))
+            half = wall.thickness_m / 2 + _TOLERANCE_M
+            corners = ((start, -half), (end, -half), (end, half), (start, half))
+            areas.append([wall_point(wall, along, out) for along, out in corners])
+        if is_open_border(house, opening):
+            areas.append(outlines[sum(wall.rooms) - room])
+    return areas
+
+
+def overlapping(house: House) -> Iterator[str]:
+    """Each pair of objects that run into each other, in words."""
     footprints = [thing.footprint() for thing in house.objects]
     reaches = [hypot(thing.size_m[0], thing.size_m[2]) / 2 for thing in house.objects]
     for place, thing in enumerate(house.objects):
-        name = f"{house.id}: objects[{place}] ({thing.category})"
         x, z = thing.position[0], thing.position[2]
         for other in house.objects[:place]:
             near = reaches[place] + reaches[other.id - 1]
@@ -109,12 +206,19 @@ def _check_overlaps(house: House) -> None:
             ):
                 continue
             if _overlap_in_height(thing, other) and _footprints_overlap(footprints[place], footprints[other.id - 1]):
-                raise ValueError(f"{name}: intersects objects[{other.id - 1}] ({other.category})")
+                yield f"objects[{place}] ({thing.category}): intersects objects[{other.id - 1}] ({other.category})"
+
+
+def _check_leaves(house: House) -> None:
+    leaves = [door_leaf(house.walls[o.wall], o) for o in house.openings if o.kind == "door"]
+    for place, thing in enumerate(house.objects):
+        x, z = thing.position[0], thing.position[2]
+        reach, footprint = hypot(thing.size_m[0], thing.size_m[2]) / 2, thing.footprint()
         for hinge, tip in leaves:
-            if _is_flat(thing) or thing.position[1] > 2.0 or hypot(hinge[0] - x, hinge[1] - z) > reaches[place] + 1.5:
+            if _is_flat(thing) or thing.position[1] > 2.0 or hypot(hinge[0] - x, hinge[1] - z) > reach + 1.5:
                 continue
-            if _crosses(footprints[place], hinge, tip):
-                raise ValueError(f"{name}: stands in an open door's leaf")
+            if _crosses(footprint, hinge, tip):
+                raise ValueError(f"{house.id}: objects[{place}] ({thing.category}): stands in an open door's leaf")
 
 
 def _is_flat(thing: HouseObject) -> bool:
@@ -151,9 +255,7 @@ def _crosses(corners: list[Point], start: Point, end: Point) -> bool:
 
 
 def _check_connected(house: House) -> None:
-    if not house.rooms:
-        raise ValueError(f"{house.id}: expected rooms, got none")
-    pairs = [house.walls[o.wall].rooms for o in house.openings if o.kind in ("door", "doorway")]
+    pairs = [house.walls[o.wall].rooms for o in house.openings if o.kind in ("door", "doorway") and o.bottom_m < 0.2]
     reached = {0}
     for _ in house.rooms:
         reached |= {room for pair in pairs if reached & set(pair) for room in pair}
