@@ -222,7 +222,7 @@ def _pad_slots(b: Builder, rgb: tuple[int, int, int]) -> None:
 
 
 def winged_console() -> Shape:
-    """Upright: two curved wings round a dark core with a line of light, a gamepad beside it."""
+    """Upright: two curved wings round a dark core with a line of light, a gamepad before it."""
     b = Builder()
     b.slot("paint", WHITE)
     b.slot("dark", DARK)
@@ -240,12 +240,12 @@ def winged_console() -> Shape:
         y = np.linspace(0.012, 0.40, 7)
         b.rings("paint", np.array([[(x, h, z) for x, z in ring] for ring, h in zip(rings, y, strict=True)]))
         b.box("light", (side * 0.036 - 0.003, 0.03, 0.108), (side * 0.036 + 0.003, 0.36, 0.116))
-    _gamepad(b, 0.18, 0.06)
+    _gamepad(b, 0.1, 0.16)
     return b.shape()
 
 
 def disc_console() -> Shape:
-    """Low grey box whose round lid stands open over a disc, a gamepad beside it."""
+    """Low grey box whose round lid stands open over a disc, a gamepad before it."""
     b = Builder()
     b.slot("paint", (150, 151, 154))
     b.slot("dark", DARK)
@@ -262,7 +262,7 @@ def disc_console() -> Shape:
     b.prism("dark", ellipse(0.05, 0.05, sides=12, centre=(0, 0.152)), -0.1, -0.08, axis=2)
     for x in (-0.11, 0.11):
         b.lathe("paint", [(0.02, 0.062), (0.02, 0.072), (0, 0.072)], sides=10, centre=(x, 0, 0.065))
-    _gamepad(b, 0.26, 0.05)
+    _gamepad(b, 0.065, 0.135)
     return b.shape()
 
 
