@@ -1,5 +1,7 @@
 """Boxes, prisms, tubes and surfaces of revolution, collected into a `Shape`. Metres, Y up, front along +Z."""
 
+import io
+
 import numpy as np
 
 from scripts.asset_sources import Shape, Slot
@@ -123,3 +125,17 @@ def ellipse(width: float, height: float, *, sides: int = 28, centre: tuple[float
 
 def rectangle(width: float, low: float, high: float) -> list[tuple[float, float]]:
     return [(-width / 2, low), (width / 2, low), (width / 2, high), (-width / 2, high)]
+
+
+def mirror_image() -> bytes:
+    """What a mirror pane shows: a bright, bluish room without detail and two slanting glints."""
+    from PIL import Image
+
+    y, x = np.mgrid[0:64, 0:64] / 63
+    light = 205 - 45 * y
+    for centre, width in ((0.75, 0.10), (1.0, 0.04)):
+        light = light + 55 * np.clip(1 - np.abs(x + y - centre) / width, 0, 1) ** 0.5
+    image = np.stack([light * 0.90, light * 0.98, light * 1.03], axis=-1).clip(0, 255).astype(np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "PNG")
+    return out.getvalue()

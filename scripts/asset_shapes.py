@@ -1,36 +1,22 @@
-"""Objects that the libraries lack, built from primitives.
+"""Objects that the libraries lack, or have too few looks of, built from primitives.
 
 `SHAPES` maps a name to a function that gives its `Shape`. Front along +Z, standing on y = 0, metres. Materials named
 "paint" are the main ones.
 """
 
-import io
 from collections.abc import Callable
 
 import numpy as np
 
-from scripts.asset_builder import Builder, ellipse, rectangle
+from scripts import asset_furniture, asset_household, asset_machines
+from scripts.asset_builder import Builder, ellipse, mirror_image, rectangle
 from scripts.asset_sources import Shape
-
-
-def _mirror_image() -> bytes:
-    """What a mirror pane shows: a bright, bluish room without detail and two slanting glints."""
-    from PIL import Image
-
-    y, x = np.mgrid[0:64, 0:64] / 63
-    light = 205 - 45 * y
-    for centre, width in ((0.75, 0.10), (1.0, 0.04)):
-        light = light + 55 * np.clip(1 - np.abs(x + y - centre) / width, 0, 1) ** 0.5
-    image = np.stack([light * 0.90, light * 0.98, light * 1.03], axis=-1).clip(0, 255).astype(np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(image).save(out, "PNG")
-    return out.getvalue()
 
 
 def wall_mirror() -> Shape:
     b = Builder()
     b.slot("paint", (112, 68, 36))
-    b.slot("glass", image=_mirror_image())
+    b.slot("glass", image=mirror_image())
     for x in (-0.37, 0.31):
         b.box("paint", (x, 0, 0), (x + 0.06, 1.0, 0.04))
     for y in (0, 0.94):
@@ -43,7 +29,7 @@ def wall_mirror() -> Shape:
 def round_mirror() -> Shape:
     b = Builder()
     b.slot("paint", (150, 120, 60))
-    b.slot("glass", image=_mirror_image())
+    b.slot("glass", image=mirror_image())
     angle = np.linspace(0, 2 * np.pi, 33)
     b.tube("paint", [(0.36 * np.cos(a), 0.36 * np.sin(a), 0.03) for a in angle], 0.03, sides=6)
     b.prism("paint", ellipse(0.7, 0.7), 0.0, 0.015, axis=2)
@@ -54,7 +40,7 @@ def round_mirror() -> Shape:
 def standing_mirror() -> Shape:
     b = Builder()
     b.slot("paint", (112, 68, 36))
-    b.slot("glass", image=_mirror_image())
+    b.slot("glass", image=mirror_image())
     for x in (-0.30, 0.30):
         b.tube("paint", [(x, 0.04, 0), (x, 1.25, 0)], 0.018)
         b.tube("paint", [(x, 0.02, -0.25), (x, 0.06, 0), (x, 0.02, 0.25)], 0.02)
@@ -102,51 +88,6 @@ def upright_vacuum() -> Shape:
     b.tube("metal", [(0, 0.62, -0.1), (0, 1.0, -0.21)], 0.016)
     loop = [(0, 0.98, -0.2), (0, 1.1, -0.2), (0, 1.16, -0.26), (0, 1.12, -0.32), (0, 1.0, -0.25)]
     b.tube("dark", loop, 0.018)
-    return b.shape()
-
-
-def _ironing_legs(b: Builder, height: float) -> None:
-    for x0, x1, z in ((-0.42, 0.38, 0.1), (0.42, -0.38, 0.07)):
-        for side in (-1, 1):
-            b.tube("metal", [(x0, 0.02, side * z * 1.6), (x1, height, side * z)], 0.012)
-        b.tube("metal", [(x0, 0.02, -z * 2), (x0, 0.02, z * 2)], 0.014)
-
-
-def _iron(b: Builder, x: float, y: float) -> None:
-    sole = [(x - 0.12, -0.055), (x - 0.12, 0.055), (x + 0.02, 0.055), (x + 0.1, 0.025), (x + 0.14, 0.0)]
-    sole += [(x + 0.1, -0.025), (x + 0.02, -0.055)]
-    b.prism("metal", sole, y, y + 0.012)
-    b.prism("iron", [(x + (px - x) * 0.92, pz * 0.9) for px, pz in sole], y + 0.012, y + 0.06)
-    b.tube(
-        "iron",
-        [(x - 0.1, y + 0.06, 0), (x - 0.1, y + 0.12, 0), (x + 0.03, y + 0.13, 0), (x + 0.07, y + 0.06, 0)],
-        0.016,
-    )
-
-
-def ironing_board() -> Shape:
-    """Board with a rounded nose on crossed legs, an iron on it."""
-    b = Builder()
-    b.slot("paint", (34, 84, 186))
-    b.slot("metal", (176, 178, 182))
-    b.slot("iron", (235, 235, 238))
-    nose = [(0.42, -0.17), (0.56, -0.13), (0.65, -0.07), (0.68, 0.0), (0.65, 0.07), (0.56, 0.13), (0.42, 0.17)]
-    b.prism("paint", [(-0.55, 0.17), (-0.58, 0.15), (-0.58, -0.15), (-0.55, -0.17), *nose], 0.86, 0.90)
-    b.tube("metal", [(-0.58, 0.87, -0.14), (-0.76, 0.87, -0.12), (-0.76, 0.87, 0.12), (-0.58, 0.87, 0.14)], 0.01)
-    _ironing_legs(b, 0.86)
-    _iron(b, -0.3, 0.90)
-    return b.shape()
-
-
-def shoe_shelf() -> Shape:
-    """Three boards between two sides; the shoes are put on it by the curation table."""
-    b = Builder()
-    b.slot("paint", (150, 98, 56))
-    for x in (-0.40, 0.38):
-        b.box("paint", (x, 0, -0.17), (x + 0.02, 0.66, 0.17))
-    for y in (0.06, 0.30, 0.54):
-        b.box("paint", (-0.39, y, -0.17), (0.39, y + 0.02, 0.17))
-    b.box("paint", (-0.39, 0.62, -0.17), (0.39, 0.66, -0.15))
     return b.shape()
 
 
@@ -300,8 +241,6 @@ SHAPES: dict[str, Callable[[], Shape]] = {
         standing_mirror,
         canister_vacuum,
         upright_vacuum,
-        ironing_board,
-        shoe_shelf,
         frying_pan,
         game_console,
         tower_console,
@@ -311,5 +250,8 @@ SHAPES: dict[str, Callable[[], Shape]] = {
         wall_clock,
         shower_cabin,
         wall_whiteboard,
+        *asset_furniture.SHAPES,
+        *asset_household.SHAPES,
+        *asset_machines.SHAPES,
     )
 }
