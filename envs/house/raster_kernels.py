@@ -415,52 +415,52 @@ def _mip_level(plane, q, x, y, iz, size_log2):
 
 @njit(**_INNER)
 @no_type_check
-def _fill_run(out, value):
-    for j in range(out.size):
+def _fill_run(out, value, whole):
+    for j in range(whole):
         out[j] = value
 
 
 @njit(**_INNER)
 @no_type_check
-def _copy(source, target):
-    for j in range(target.size):
+def _copy(source, target, count):
+    for j in range(count):
         target[j] = source[j]
 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_light(q, x, y, z, light):
+def _shade_light(q, x, y, z, light, whole):
     """Light of a run of pixels at depths z, 0 to 256, from the plane of light/z."""
     base, step = q[1] * y + q[2], q[0]
-    for j in range(z.size):
+    for j in range(whole):
         level = np.int32(min(max((step * (x + _F(np.int32(j))) + base) * z[j], _ZERO), _F(255)) + _HALF)
         light[j] = level + (level >> np.int32(7))
 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_texture(q, x, y, z, texels, size, count, texel):
-    """Texels of the first `count` pixels of a run at depths z; `texels` is one mip level, `size` its width."""
+def _shade_texture(q, x, y, z, texels, size, texel, whole):
+    """Texels of a run of pixels at depths z; `texels` is one mip level, `size` its width."""
     scale, mask, width = _F(size), np.int32(size - 1), np.int32(size)
     u_step, u_base = q[3] * scale, (q[4] * y + q[5]) * scale
     v_step, v_base = -q[6] * scale, -(q[7] * y + q[8]) * scale
-    for j in range(z.size):
+    for j in range(whole):
         px = x + _F(np.int32(j))
         column = np.int32(np.floor((u_step * px + u_base) * z[j])) & mask
         row = np.int32(np.floor((v_step * px + v_base) * z[j])) & mask
         texel[j] = row * width + column
-    for j in range(count):
+    for j in range(whole):
         texel[j] = texels[np.uint32(texel[j])]
 
 
 @njit(**_INNER)
 @no_type_check
-def _tint(rgb, texel):
+def _tint(rgb, texel, whole):
     """Multiplies packed texels by a colour."""
     r, g, b = np.int32(rgb[0]), np.int32(rgb[1]), np.int32(rgb[2])
     r, g, b = r + (r >> np.int32(7)), g + (g >> np.int32(7)), b + (b >> np.int32(7))
     low, eight, sixteen = np.int32(255), np.int32(8), np.int32(16)
-    for j in range(texel.size):
+    for j in range(whole):
         c = texel[j]
         red, green, blue = (
             (c & low) * r >> eight,
@@ -500,8 +500,8 @@ def _find_runs(ids, starts):
 
 @njit(**_INNER)
 @no_type_check
-def _shade_run(world, s, t, record, i, x, y, count, run):
-    """Texels and light of `count` pixels that show the same record, of instance i; writes up to LANES - 1 pixels more."""
+def _shade_run(world, s, t, record, i, x, y, count, whole, run):
+    """Texels and light of `count` pixels that show the same record, of instance i; writes `whole` pixels."""
     iz, z, texel, light = run
     face = s.face[t, record]
     material = world.material[i] + world.face_slot[face]
@@ -513,11 +513,12 @@ def _shade_run(world, s, t, record, i, x, y, count, run):
         _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
         s.state[t, record] |= 1
     if unlit:
-        _fill_run(light, np.int32(256))
+        _fill_run(light, np.int32(256), whole)
     else:
-        _shade_light(q, x, y, z, light)
+        _shade_light(q, x, y, z, light, whole)
     if texture < 0:
-        _fill_run(texel, np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16))
+        colour = np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16)
+        _fill_run(texel, colour, whole)
         return
     size_log2 = world.size_log2[texture]
     for first in range(0, count, CHUNK):
@@ -527,10 +528,11 @@ def _shade_run(world, s, t, record, i, x, y, count, run):
         start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
         size = 1 << (size_log2 - level)
         texels = world.texels[start : start + size * size]
-        end = first + ((last - first + LANES - 1) & -LANES)
-        _shade_texture(q, x + _F(first), y, z[first:end], texels, size, last - first, texel[first:end])
+        part = (last - first + LANES - 1) & -LANES
+        end = first + part
+        _shade_texture(q, x + _F(first), y, z[first:end], texels, size, texel[first:end], part)
     if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
-        _tint(rgb, texel)
+        _tint(rgb, texel, whole)
 
 
 @njit(**_INNER)
@@ -547,18 +549,20 @@ def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
     order, rank = s.order[t], s.rank[t]
     for k in range(_find_runs(ids[:width], starts)):
         first, count = starts[k], starts[k + 1] - starts[k]
-        end = first + ((count + LANES - 1) & -LANES)
+        whole = (count + LANES - 1) & -LANES
+        end = first + whole
         record = ids[first]
         if record < 0:
-            _fill_run(labels[first:end], np.int32(0))
-            _fill_run(light[first:end], np.int32(256))
-            _copy(outside[first_pixel + first : first_pixel + end], texel[first:end])
+            _fill_run(labels[first:end], np.int32(0), whole)
+            _fill_run(light[first:end], np.int32(256), whole)
+            _copy(outside[first_pixel + first : first_pixel + end], texel[first:end], whole)
             continue
         i = order[rank[record]]
-        _fill_run(labels[first:end], np.int32(world.class_id[i]) | np.int32(world.instance_id[i]) << np.int32(8))
+        label = np.int32(world.class_id[i]) | np.int32(world.instance_id[i]) << np.int32(8)
+        _fill_run(labels[first:end], label, whole)
         if coloured:
             run = iz[first:end], z[first:end], texel[first:end], light[first:end]
-            _shade_run(world, s, t, record, i, _F(first) + ox, y, count, run)
+            _shade_run(world, s, t, record, i, _F(first) + ox, y, count, whole, run)
 
 
 @njit(**_SHARP)
@@ -579,7 +583,7 @@ def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instan
         if wanted[0]:
             _light_row(s.row_int[t, 0, :width], s.row_int[t, 1], rgb[i])
         if wanted[1]:
-            _copy(z, depth[i])
+            _copy(z, depth[i], width)
         if wanted[2]:
             row = class_id[i]
             for j in range(row.size):
