@@ -152,20 +152,29 @@ def _transform(world, mesh, m, lens, point, pixel, start):
 
 @njit(**_SHARP)
 @no_type_check
-def _refresh_tiles(depth, lens, tile, row):
-    """tile[y, x] = least 1/z of its TILE x TILE pixels; `row` (W,) is working memory."""
+def _refresh_tiles(depth, lens, tile, painted, row):
+    """Where much was painted: tile[y, x] = least 1/z of its TILE x TILE pixels; `row` (W,) is working memory."""
     width, height = lens.width, lens.height
+    whole = (width + LANES - 1) & -LANES
     for ty in range(tile.shape[0]):
-        row[:] = _F(1e30)
-        for i in range(ty * TILE, min(height, (ty + 1) * TILE)):
-            line = depth[i * width : (i + 1) * width]
-            for j in range(width):
-                row[j] = min(row[j], line[j])
-        for tx in range(tile.shape[1]):
-            least = row[tx * TILE]
-            for j in range(tx * TILE + 1, min(width, (tx + 1) * TILE)):
-                least = min(least, row[j])
-            tile[ty, tx] = least
+        if painted[ty] * REFRESH_SHARE < width:
+            continue
+        painted[ty] = 0
+        least, start = row[:whole], ty * TILE * width
+        _copy(depth[start : start + whole], least, whole)
+        for i in range(ty * TILE + 1, min(height, (ty + 1) * TILE)):
+            line = depth[i * width : i * width + whole]
+            for j in range(whole):
+                least[j] = min(least[j], line[j])
+        for tx in range(tile.shape[1] - 1):
+            ends = least[tx * TILE : (tx + 1) * TILE]
+            one, other = min(ends[0], ends[1]), min(ends[2], ends[3])
+            tile[ty, tx] = min(min(one, other), min(min(ends[4], ends[5]), min(ends[6], ends[7])))
+        tx = tile.shape[1] - 1
+        value = least[tx * TILE]
+        for j in range(tx * TILE + 1, width):
+            value = min(value, least[j])
+        tile[ty, tx] = value
 
 
 @njit(**_INNER)
@@ -211,7 +220,7 @@ def _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy):
 
 @njit(**_INNER)
 @no_type_check
-def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, tile, span):
+def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, tile, painted, span):
     """Writes 1/z and the record number where the triangle is nearest; returns how many pixels were looked at.
 
     Corners are in pixels from the image's centre. 1/z is a * column + b * row + c, held inside [low, high].
@@ -247,6 +256,7 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, depth, ids, 
         if n <= 0:
             continue
         looked_at += n
+        painted[i // TILE] += n
         start = i * width + first
         x, base = _F(first) + ox, b * (_F(np.int32(i)) + oy) + c
         whole = (n + LANES - 1) & -LANES
@@ -288,7 +298,8 @@ def _clip(p, i0, i1, i2, near, out):
 def _draw_mesh(world, i, rank, clips, start, lens, s, t, record):
     """Draws all triangles of a placed instance; returns the next free record and the number of pixels looked at."""
     near = _F(lens.near_m)
-    depth, ids, tile, span, clip = s.inverse_depth[t], s.record[t], s.tile[t], s.span[t], s.clip[t]
+    depth, ids, span, clip = s.inverse_depth[t], s.record[t], s.span[t], s.clip[t]
+    tile, painted = s.tile[t], s.painted[t]
     p, columns, rows = s.point[t, :, start:], s.pixel[t, 0, start:], s.pixel[t, 1, start:]
     px, py, pz, sx, sy, sw = p[0], p[1], p[2], p[3], p[4], p[5]
     looked_at = 0
@@ -331,7 +342,7 @@ def _draw_mesh(world, i, rank, clips, start, lens, s, t, record):
         for k in range(1, n - 1):
             seen += _fill(
                 clip[0, 0], clip[1, 0], clip[0, k], clip[1, k], clip[0, k + 1], clip[1, k + 1],
-                a, b, c, low, high, np.int32(record), lens, depth, ids, tile, span,
+                a, b, c, low, high, np.int32(record), lens, depth, ids, tile, painted, span,
             )  # fmt: skip
         if seen > 0:
             looked_at += seen
@@ -352,13 +363,14 @@ def _draw_scene(world, scene, view, lens, s, t):
     depth[:] = _ZERO
     s.record[t, :] = np.int32(-1)
     tile[:] = _ZERO
+    s.painted[t, :] = 0
     s.vertex_start[t, :] = -1
     count = _select(world, scene, view, lens, order, s.key[t])
     start = record = looked_at = np.int64(0)  # a plain 0 would be a type of its own and compile callees twice
     for rank in range(count):
         i = order[rank]
         if looked_at * REFRESH_SHARE > lens.width * lens.height:
-            _refresh_tiles(depth, lens, tile, s.row_float[t, : lens.width])
+            _refresh_tiles(depth, lens, tile, s.painted[t], s.row_float[t])
             looked_at = 0
         _place(world, i, view, lens, matrix)
         verdict = _box_verdict(world.box[world.mesh[i]], matrix, lens, tile)

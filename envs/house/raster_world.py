@@ -64,6 +64,7 @@ class Scratch(NamedTuple):
     inverse_depth: np.ndarray  # (threads, H * W + PAD) float32, 0 where nothing was hit
     record: np.ndarray  # (threads, H * W + PAD) int32, -1 there
     tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
+    painted: np.ndarray  # (threads, TH) int64: pixels of the row of tiles that were painted since `tile` was found
     span: np.ndarray  # (threads, 2, H + PAD) int32: first column and one past the last, for the triangle being filled
     clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
     order: np.ndarray  # (threads, I) int64: instances in view, near first
@@ -257,6 +258,7 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         inverse_depth=rows(np.float32, lens.height * lens.width + PAD),
         record=rows(np.int32, lens.height * lens.width + PAD),
         tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
+        painted=rows(np.int64, -(-lens.height // TILE)),
         span=rows(np.int32, 2, lens.height + PAD),
         clip=rows(np.float32, 3, 4),
         order=rows(np.int64, instances),
