@@ -36,6 +36,7 @@ from envs.house.raster_kernels import _place, _transform, draw
 from envs.house.rasterizer import MODALITIES, Camera, Renderer
 from envs.house.scene import Scene
 from envs.house.simulator import HouseSimulator
+from envs.house.visibility import MAX_ROOMS
 from models.encoder import WEIGHTS, Encoder, load_encoder
 from scripts.bench_pipeline import add_pipeline
 
@@ -72,10 +73,9 @@ def transform_again(world, lens, views, drawn, scratch):
         start = 0
         for i in drawn[n]:
             if i >= 0:
-                _place(world, i, views[n], lens, scratch.matrix[t])
-                start += _transform(
-                    world, world.mesh[i], scratch.matrix[t], lens, scratch.point[t], scratch.pixel[t], start
-                )
+                m, whole = scratch.matrix[t], scratch.window[t, MAX_ROOMS]
+                _place(world, i, views[n], lens, m)
+                start += _transform(world, world.mesh[i], m, lens, whole, scratch.point[t], scratch.pixel[t], start)
 
 
 def drawn_instances(renderer: Renderer, scene_index: np.ndarray, poses: np.ndarray) -> np.ndarray:
