@@ -263,7 +263,12 @@ def _box_shows(box, m, lens, scissor, tile):
     slack = _F(1e-4) * (_ONE + farthest)
     if nearest < near + slack:
         return True
-    if right < scissor[0] - _HALF or left > scissor[1] + _HALF or bottom < scissor[2] - _HALF or top > scissor[3] + _HALF:
+    if (
+        right < scissor[0] - _HALF
+        or left > scissor[1] + _HALF
+        or bottom < scissor[2] - _HALF
+        or top > scissor[3] + _HALF
+    ):
         return False
     limit = _ONE / (nearest - slack)
     x0, x1 = max(scissor[0], int(left) - 1) // TILE, min(scissor[1] - 1, int(right) + 1) // TILE
@@ -385,14 +390,10 @@ def _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy):
 
 @njit(**_INNER)
 @no_type_check
-def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, scissor, depth, ids, tile, painted, span):
-    """Writes 1/z and the record number where the triangle is nearest; returns how many pixels were looked at.
-
-    Corners are in pixels from the image's centre. 1/z is a * column + b * row + c, held inside [low, high].
-    """
-    width = np.int32(lens.width)
-    ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
+def _triangle_spans(corner, ox, oy, scissor, left, right):
+    """Columns left[row] to right[row] of the rows of a triangle; returns its rows: the first, and one past the last."""
     start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
+    x0, y0, x1, y1, x2, y2 = corner[0, 0], corner[1, 0], corner[0, 1], corner[1, 1], corner[0, 2], corner[1, 2]
     if y1 < y0 or (y1 == y0 and x1 < x0):
         x0, y0, x1, y1 = x1, y1, x0, y0
     if y2 < y1 or (y2 == y1 and x2 < x1):
@@ -401,10 +402,7 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, scissor, dep
             x0, y0, x1, y1 = x1, y1, x0, y0
     top = int(np.ceil(min(max(y0 - oy, above), below)))
     bottom = int(np.ceil(min(max(y2 - oy, above), below)))
-    if top >= bottom:
-        return 0
     long, upper, lower = (x2 - x0) / (y2 - y0), (x1 - x0) / (y1 - y0), (x2 - x1) / (y2 - y1)
-    left, right = span[0], span[1]
     whole = (bottom - top + LANES - 1) & -LANES
     left_rows, right_rows = left[top : top + whole], right[top : top + whole]
     for i in range(whole):
@@ -413,22 +411,72 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, scissor, dep
         other = (x0 + (y - y0) * upper if y < y1 else x1 + (y - y1) * lower) - ox
         left_rows[i] = np.int32(np.ceil(min(max(min(one, other), start), stop)))
         right_rows[i] = np.int32(np.ceil(min(max(max(one, other), start), stop)))
+    return top, bottom
+
+
+@njit(**_INNER)
+@no_type_check
+def _polygon_spans(corner, n, ox, oy, scissor, left, right):
+    """Like `_triangle_spans` for n corners of a convex polygon: down from the highest corner on either side."""
+    start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
+    highest, low = 0, corner[1, 0]
+    for k in range(1, n):
+        low = max(low, corner[1, k])
+        if corner[1, k] < corner[1, highest]:
+            highest = k
+    top = int(np.ceil(min(max(corner[1, highest] - oy, above), below)))
+    bottom = int(np.ceil(min(max(low - oy, above), below)))
+    for way in range(2):
+        rows = right if way else left
+        row, k = top, highest
+        for _ in range(n):
+            m = (k + n - 1 if way else k + 1) % n
+            x0, y0, y1 = corner[0, k], corner[1, k], corner[1, m]
+            end = int(np.ceil(min(max(y1 - oy, above), below)))
+            if end > row:
+                slope = (corner[0, m] - x0) / (y1 - y0)
+                whole = (end - row + LANES - 1) & -LANES
+                part = rows[row : row + whole]
+                for i in range(whole):
+                    x = x0 + (_F(np.int32(row + i)) + oy - y0) * slope - ox
+                    part[i] = np.int32(np.ceil(min(max(x, start), stop)))
+                row = end
+            k = m
+    for i in range(top, bottom):
+        left[i], right[i] = min(left[i], right[i]), max(left[i], right[i])
+    return top, bottom
+
+
+@njit(**_INNER)
+@no_type_check
+def _fill(corner, n, a, b, c, low, high, record, lens, scissor, depth, ids, tile, painted, span):
+    """Writes 1/z and the record number where the polygon is nearest; returns how many pixels were looked at.
+
+    `corner` (3, n): in pixels from the image's centre, and 1/z. 1/z is a * column + b * row + c, held inside [low, high].
+    """
+    width = np.int32(lens.width)
+    ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
+    left, right = span[0], span[1]
+    if n == 3:
+        top, bottom = _triangle_spans(corner, ox, oy, scissor, left, right)
+    else:
+        top, bottom = _polygon_spans(corner, n, ox, oy, scissor, left, right)
     if bottom - top > TILE:
         _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy)
     looked_at = 0
     for i in range(top, bottom):
-        first, n = left[i], right[i] - left[i]
-        if n <= 0:
+        first, count = left[i], right[i] - left[i]
+        if count <= 0:
             continue
-        looked_at += n
-        painted[i // TILE] += n
+        looked_at += count
+        painted[i // TILE] += count
         pixel = i * width + first
         x, base = _F(first) + ox, b * (_F(np.int32(i)) + oy) + c
-        whole = (n + LANES - 1) & -LANES
+        whole = (count + LANES - 1) & -LANES
         depth_row, id_row = depth[pixel : pixel + whole], ids[pixel : pixel + whole]
         for j in range(whole):
             value = min(max(a * (_F(np.int32(j)) + x) + base, low), high)
-            if (np.int32(j) < n) & (value > depth_row[j]):
+            if (np.int32(j) < count) & (value > depth_row[j]):
                 depth_row[j] = value
                 id_row[j] = record
     return looked_at
@@ -436,15 +484,16 @@ def _fill(x0, y0, x1, y1, x2, y2, a, b, c, low, high, record, lens, scissor, dep
 
 @njit(**_INNER)
 @no_type_check
-def _clip(p, i0, i1, i2, near, out):
-    """Cuts a triangle at the near plane: out (3, 4) gets column, row and 1/z of what remains; returns 0, 3 or 4 corners.
+def _clip(p, corners, near, out):
+    """Cuts a polygon at the near plane: out (3, 5) gets column, row and 1/z of what remains; returns its corners.
 
     A cut point is computed from the vertex in front to the one behind, so that neighbours agree on it.
     """
     n = 0
-    corners = (i0, i1, i2, i0)
-    for k in range(3):
-        at, to = corners[k], corners[k + 1]
+    for k in range(4):
+        at, to = corners[k], corners[(k + 1) & 3]
+        if at == to:
+            continue
         if p[2, at] >= near:
             out[0, n], out[1, n], out[2, n] = p[3, at], p[4, at], p[5, at]
             n += 1
@@ -460,6 +509,15 @@ def _clip(p, i0, i1, i2, near, out):
 
 @njit(**_INNER)
 @no_type_check
+def _box_of(p0, p1, p2, p3):
+    """First column, one past the last, first row, one past the last of four packed pixels."""
+    c0, c1, c2, c3, r0, r1, r2, r3 = p0 & LOW, p1 & LOW, p2 & LOW, p3 & LOW, p0 >> ROW, p1 >> ROW, p2 >> ROW, p3 >> ROW
+    left, right = min(min(c0, c1), min(c2, c3)), max(max(c0, c1), max(c2, c3))
+    return left, right, min(min(r0, r1), min(r2, r3)), max(max(r0, r1), max(r2, r3))
+
+
+@njit(**_INNER)
+@no_type_check
 def _shortlist(world, mesh, pixel, chosen):
     """Puts the mesh's faces that may cover a pixel into `chosen`; returns how many.
 
@@ -467,11 +525,11 @@ def _shortlist(world, mesh, pixel, chosen):
     """
     count = 0
     for face in range(world.face_range[mesh, 0], world.face_range[mesh, 1]):
-        p0, p1, p2 = pixel[world.faces[face, 0]], pixel[world.faces[face, 1]], pixel[world.faces[face, 2]]
-        c0, c1, c2 = p0 & LOW, p1 & LOW, p2 & LOW
-        wide = min(c0, min(c1, c2)) < max(c0, max(c1, c2))
-        high = min(p0 >> ROW, min(p1 >> ROW, p2 >> ROW)) < max(p0 >> ROW, max(p1 >> ROW, p2 >> ROW))
-        some_behind, all_behind = ((p0 | p1 | p2) >> BEHIND) & 1, ((p0 & p1 & p2) >> BEHIND) & 1
+        p0, p1 = pixel[world.faces[face, 0]], pixel[world.faces[face, 1]]
+        p2, p3 = pixel[world.faces[face, 2]], pixel[world.faces[face, 3]]
+        left, right, top, bottom = _box_of(p0, p1, p2, p3)
+        wide, high = left < right, top < bottom
+        some_behind, all_behind = ((p0 | p1 | p2 | p3) >> BEHIND) & 1, ((p0 & p1 & p2 & p3) >> BEHIND) & 1
         chosen[count] = face
         count += ((wide & high) | (some_behind > 0)) & (all_behind == 0)
     return count
@@ -480,7 +538,7 @@ def _shortlist(world, mesh, pixel, chosen):
 @njit(**_INNER)
 @no_type_check
 def _draw_mesh(world, i, rank, scissor, start, lens, s, t, record):
-    """Draws all triangles of a placed instance; returns the next free record and the number of pixels looked at."""
+    """Draws all faces of a placed instance; returns the next free record and the number of pixels looked at."""
     near = _F(lens.near_m)
     depth, ids, span, clip = s.inverse_depth[t], s.record[t], s.span[t], s.clip[t]
     tile, painted, chosen = s.tile[t], s.painted[t], s.chosen[t]
@@ -489,14 +547,12 @@ def _draw_mesh(world, i, rank, scissor, start, lens, s, t, record):
     looked_at = 0
     for k in range(_shortlist(world, world.mesh[i], pixel, chosen)):
         face = np.int64(chosen[k])
-        i0, i1, i2 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2]
-        p0, p1, p2 = pixel[i0], pixel[i1], pixel[i2]
-        cut = ((p0 | p1 | p2) >> BEHIND) & 1 > 0
-        high = max(sw[i0], max(sw[i1], sw[i2]))
+        i0, i1, i2, i3 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2], world.faces[face, 3]
+        p0, p1, p2, p3 = pixel[i0], pixel[i1], pixel[i2], pixel[i3]
+        cut = ((p0 | p1 | p2 | p3) >> BEHIND) & 1 > 0
+        high = max(max(sw[i0], sw[i1]), max(sw[i2], sw[i3]))
         if not cut:
-            c0, c1, c2, r0, r1, r2 = p0 & LOW, p1 & LOW, p2 & LOW, p0 >> ROW, p1 >> ROW, p2 >> ROW
-            left, right = min(c0, min(c1, c2)), max(c0, max(c1, c2))
-            top, bottom = min(r0, min(r1, r2)), max(r0, max(r1, r2))
+            left, right, top, bottom = _box_of(p0, p1, p2, p3)
             if _hidden(tile, left, right, top, bottom, high):
                 continue
         e1x, e1y, e1z = px[i1] - px[i0], py[i1] - py[i0], pz[i1] - pz[i0]
@@ -507,23 +563,18 @@ def _draw_mesh(world, i, rank, scissor, start, lens, s, t, record):
             continue
         inverse = _ONE / d
         a, b, c = nx * inverse, ny * inverse, nz * inverse
-        n = 3
+        n = 3 if i2 == i3 else 4
+        low = min(min(sw[i0], sw[i1]), min(sw[i2], sw[i3]))
         if cut:
-            n = _clip(p, i0, i1, i2, near, clip)
-            high = _ONE / near
+            n = _clip(p, (i0, i1, i2, i3), near, clip)
+            high = low = _ONE / near
+            for k in range(n):
+                low = min(low, clip[2, k])
         else:
-            clip[0, 0], clip[0, 1], clip[0, 2] = sx[i0], sx[i1], sx[i2]
-            clip[1, 0], clip[1, 1], clip[1, 2] = sy[i0], sy[i1], sy[i2]
-            clip[2, 0], clip[2, 1], clip[2, 2] = sw[i0], sw[i1], sw[i2]
-        low = clip[2, 0]
-        for k in range(1, n):
-            low = min(low, clip[2, k])
-        seen = 0
-        for k in range(1, n - 1):
-            seen += _fill(
-                clip[0, 0], clip[1, 0], clip[0, k], clip[1, k], clip[0, k + 1], clip[1, k + 1],
-                a, b, c, low, high, np.int32(record), lens, scissor, depth, ids, tile, painted, span,
-            )  # fmt: skip
+            clip[0, 0], clip[0, 1], clip[0, 2], clip[0, 3] = sx[i0], sx[i1], sx[i2], sx[i3]
+            clip[1, 0], clip[1, 1], clip[1, 2], clip[1, 3] = sy[i0], sy[i1], sy[i2], sy[i3]
+        number = np.int32(record)
+        seen = _fill(clip, n, a, b, c, low, high, number, lens, scissor, depth, ids, tile, painted, span)
         if seen > 0:
             looked_at += seen
             plane = s.plane[t, record]

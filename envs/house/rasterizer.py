@@ -15,7 +15,8 @@ from jaxtyping import Float, Int32
 
 from envs.house.catalog import load_catalog
 from envs.house.raster_kernels import draw
-from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch, prepare_meshes
+from envs.house.raster_meshes import prepare_meshes
+from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch
 from envs.house.scene import Meshes, Scene
 
 MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}

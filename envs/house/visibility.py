@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt64
 
 from envs.house.house import House, Wall
-from envs.house.scene import Meshes, Rooms, Scene
+from envs.house.scene import Rooms, Scene
 
 MAX_ROOMS = 63  # one bit each, and one that is set for what is always drawn
 EVERYWHERE = np.uint64(1 << 63)
@@ -72,40 +72,41 @@ def _solid_pieces(wall: Wall, holes: list[tuple[float, float]]) -> list[list[flo
     return [[*_at(wall, a), *_at(wall, b)] for a, b in zip(cuts[::2], cuts[1::2], strict=True) if b > a]
 
 
-def rooms_of_instances(scene: Scene, shared: Meshes) -> UInt64[np.ndarray, " I"]:
+def rooms_of_instances(
+    scene: Scene, bounds: Float[np.ndarray, "I 6"], num_shared_meshes: int
+) -> UInt64[np.ndarray, " I"]:
     """A bit for each room that an instance reaches into; EVERYWHERE for one that no room accounts for.
 
-    Pieces of the building are closed in by their room's own walls, so where their corners are decides; a thing counts
-    wherever its box reaches.
+    `bounds`: least and greatest corner of each instance in the world. Pieces of the building are closed in by their
+    room's own walls, so where their corners are decides; a thing counts wherever its box reaches.
     """
     items, rooms = scene.instances, scene.rooms
     bits = np.full(len(items.mesh), EVERYWHERE)
     if rooms is None:
         return bits
     outlines = [rooms.edge[first:end].astype(np.float64) for first, end in rooms.edge_range]
-    for i in np.flatnonzero(items.room >= 0):
-        points = _plan_points(scene, shared, i)
-        if not len(points):
-            continue
-        low, high = points.min(axis=0), points.max(axis=0)
-        building = items.instance_id[i] == 0
-        bits[i] = np.uint64(1) << np.uint64(items.room[i])
-        for room, edge in enumerate(outlines):
-            if room == items.room[i] or (edge[:, :2].max(0) <= low).any() or (edge[:, :2].min(0) >= high).any():
+    low, high = bounds[:, [0, 2]], bounds[:, [3, 5]]
+    floor = np.array([[*edge[:, :2].min(axis=0), *edge[:, :2].max(axis=0)] for edge in outlines])
+    near = ((floor[:, 2:] > low[:, None]) & (floor[:, :2] < high[:, None])).all(axis=2)
+    for i in np.flatnonzero(items.room >= 0).tolist():
+        own = int(items.room[i])
+        bits[i] = np.uint64(1) << np.uint64(own)
+        building = items.instance_id[i] == 0 and items.mesh[i] >= num_shared_meshes
+        points = _plan_points(scene, i, num_shared_meshes) if building else (low[i] + high[i])[None] / 2
+        for room in np.flatnonzero(near[i]).tolist():
+            if room == own or not (
+                _deep_inside(outlines[room], points).any()
+                or (not building and _edges_cross_box(outlines[room], low[i], high[i]).any())
+            ):
                 continue
-            reached = _deep_inside(edge, points if building else (low + high)[None] / 2).any()
-            if reached or not building and _edges_cross_box(edge, low, high).any():
-                bits[i] |= np.uint64(1) << np.uint64(room)
+            bits[i] |= np.uint64(1) << np.uint64(room)
     return bits
 
 
-def _plan_points(scene: Scene, shared: Meshes, i: int) -> Float[np.ndarray, "_ 2"]:
-    """Where an instance's vertices stand in the plan; for things, the corners of their box."""
-    items, own = scene.instances, scene.instances.mesh[i] - len(shared.vertex_range)
-    meshes, row = (scene.meshes, own) if own >= 0 else (shared, items.mesh[i])
-    points = meshes.vertices[slice(*meshes.vertex_range[row])].astype(np.float64)
-    if items.instance_id[i] and len(points):
-        points = np.array(np.meshgrid(*zip(points.min(axis=0), points.max(axis=0), strict=True))).reshape(3, 8).T
+def _plan_points(scene: Scene, i: int, num_shared_meshes: int) -> Float[np.ndarray, "_ 2"]:
+    """Where the vertices of a piece of the building stand in the plan."""
+    items, meshes = scene.instances, scene.meshes
+    points = meshes.vertices[slice(*meshes.vertex_range[items.mesh[i] - num_shared_meshes])].astype(np.float64)
     return (points @ items.rotation_scale[i].T + items.translation[i])[:, [0, 2]]
 
 
