@@ -2,6 +2,8 @@
 
     python scripts/bench.py render                          # frames a second, and where the time goes
     python scripts/bench.py render --size 84 --modalities rgb --threads 1 2 --views 256
+    python scripts/bench.py render --poses walk             # views along shortest walks, as demonstrations draw them
+    python scripts/bench.py growth --out FOLDER             # speed by views, triangles, resolution, threads: table, plot
     python scripts/bench.py navigate                        # floor, distance fields, shortest walks, simulator
     python scripts/bench.py encode                          # the encoder as it was trained and as it is used
     python scripts/bench.py demos                           # walking, drawing, encoding and storing demonstrations
@@ -14,8 +16,6 @@ beside the best, since machines are shared.
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numba
@@ -32,100 +32,12 @@ from envs.house.catalog import load_catalog
 from envs.house.generator import generate_house
 from envs.house.house import House
 from envs.house.navigation import Goal, build_floor, distance_fields, far_places, sample_start
-from envs.house.raster_kernels import _place, _transform, draw
-from envs.house.rasterizer import MODALITIES, Camera, Renderer
-from envs.house.scene import Scene
+from envs.house.rasterizer import Camera, Renderer
 from envs.house.simulator import HouseSimulator
 from models.encoder import WEIGHTS, Encoder, load_encoder
+from scripts.bench_growth import add_growth
 from scripts.bench_pipeline import add_pipeline
-
-
-def measure(run: Callable[[], object], repeats: int) -> tuple[float, float]:
-    """Best and median seconds of `run`, after one run that does not count."""
-    run()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds), float(np.median(seconds))
-
-
-def furnished_houses(count: int, views: int, seed: int = 0) -> tuple[list[Scene], np.ndarray, np.ndarray]:
-    """Generated scenes, and for `views` views the scene index and a pose on free floor, turned by a multiple of 9 degrees."""
-    catalog, rng = load_catalog(), np.random.default_rng(seed)
-    scenes, free = [], []
-    for index in range(count):
-        house = generate_house(seed=seed, split="train", index=index)
-        scenes.append(build_scene(house, catalog))
-        free.append(build_floor(house, scenes[-1], catalog.meshes, resolution=300).centres)
-    scene_index = np.arange(views) % count
-    where = [free[k][rng.integers(len(free[k]))] for k in scene_index]
-    return scenes, scene_index, np.column_stack([where, rng.integers(0, 40, views) * np.radians(9)])
-
-
-@numba.njit(parallel=True)
-def transform_again(world, lens, views, drawn, scratch):
-    """Places and transforms the instances drawn[n] (-1: none) of every view n, and nothing else."""
-    for n in numba.prange(len(views)):
-        t = numba.get_thread_id()
-        start = 0
-        for i in drawn[n]:
-            if i >= 0:
-                _place(world, i, views[n], lens, scratch.matrix[t])
-                start += _transform(
-                    world, world.mesh[i], scratch.matrix[t], lens, scratch.point[t], scratch.pixel[t], start
-                )
-
-
-def drawn_instances(renderer: Renderer, scene_index: np.ndarray, poses: np.ndarray) -> np.ndarray:
-    """(N, I) rows of the instances that each view draws, near first, -1 for none."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    scratch, rows = renderer._scratch, []
-    for n in range(len(poses)):
-        renderer.render(scene_index[n : n + 1], poses[n : n + 1])
-        rows.append(np.where(scratch.vertex_start[0] >= 0, scratch.order[0], -1))
-    numba.set_num_threads(threads)
-    return np.array(rows)
-
-
-def bench_render(args: argparse.Namespace) -> None:
-    scenes, scene_index, poses = furnished_houses(args.houses, args.views)
-    renderer = Renderer(Camera(args.size, args.size), args.modalities)
-    renderer.load(scenes)
-    out = renderer.render(scene_index, poses)
-    world, lens, scratch = renderer._world, renderer._lens, renderer._scratch
-    views, nothing = renderer.camera.views(poses), np.zeros(4, np.bool_)
-    unused = [np.empty((1,) * (2 if name == "rgb" else 3), kind) for name, kind in MODALITIES.items()]
-    unused[0] = np.empty((1, 1, 1), np.uint8)
-    drawn = drawn_instances(renderer, scene_index, poses)
-    num_faces = np.diff(world.face_range, axis=1)[:, 0][world.mesh].sum() / len(scenes)
-    for threads in args.threads:
-        numba.set_num_threads(threads)
-        best, median = measure(lambda: renderer.render(scene_index, poses, out), args.repeats)
-        transform, _ = measure(lambda: transform_again(world, lens, views, drawn, scratch), args.repeats)
-        visible, _ = measure(
-            lambda: draw(world, lens, scene_index, views, scratch, renderer._outside, nothing, *unused), args.repeats
-        )
-        split = [1e3 * s / args.views for s in (transform, visible - transform, best - visible)]
-        print(
-            f"render {'+'.join(args.modalities)}: {args.views} views of {args.houses} houses, {num_faces:.0f} triangles "
-            f"each, {args.size}x{args.size}, {threads} threads: {args.views / best:.0f} frames/s best, "
-            f"{args.views / median:.0f} median; ms a frame: transform {split[0]:.3f}, raster {split[1]:.3f}, "
-            f"shade {split[2]:.3f}"
-        )
-
-
-def add_render(parts: argparse._SubParsersAction) -> None:
-    parser = parts.add_parser("render", help="frames a second of envs.house.rasterizer")
-    parser.add_argument("--views", type=int, default=64, help="views in one call")
-    parser.add_argument("--houses", type=int, default=4)
-    parser.add_argument("--size", type=int, default=224, help="width and height in pixels")
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
-    parser.add_argument("--modalities", nargs="+", choices=list(MODALITIES), default=list(MODALITIES))
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.set_defaults(run=bench_render)
+from scripts.bench_render import add_render, furnished_houses, measure
 
 
 def bench_encode(args: argparse.Namespace) -> None:
@@ -207,7 +119,7 @@ def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_navigate)
 
 
-PARTS = (add_render, add_encode, add_navigate, add_pipeline)
+PARTS = (add_render, add_growth, add_encode, add_navigate, add_pipeline)
 
 
 def main() -> None:

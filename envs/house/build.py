@@ -11,6 +11,7 @@ from envs.house.catalog import CLASSES, Catalog
 from envs.house.house import House, HouseObject
 from envs.house.scene import Instances, Materials, Meshes, Scene
 from envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
+from envs.house.visibility import room_graph
 
 _CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
 _SKY_SIZE_M = (9.0, 3.4)
@@ -44,7 +45,7 @@ def build_scene(house: House, catalog: Catalog) -> Scene:
         rows.append(row)
         materials.append(own)
         num_materials += len(own.texture)
-    return Scene(house.id, meshes, _join(materials), _instances(rows))
+    return Scene(house.id, meshes, _join(materials), _instances(rows), room_graph(house))
 
 
 def _material(catalog: Catalog, name: str, part: Part) -> Materials:

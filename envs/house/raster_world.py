@@ -1,19 +1,21 @@
 """What the rasteriser's kernels read and write: loaded scenes as one `World`, working memory as one `Scratch`.
 
 Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex of
-every instance), R records (triangles drawn in a view), H W image, TH TW its tiles.
+every instance), R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
+H W image, TH TW its tiles.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, no_type_check, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numba
 import numpy as np
-from numba import njit
 
 from envs.house.catalog import Textures
 from envs.house.lighting import bake_light
+from envs.house.raster_meshes import prepare_meshes
 from envs.house.scene import Meshes, Scene
+from envs.house.visibility import MAX_ROOMS, NO_ROOMS, rooms_of_instances
 
 PAD = 16  # elements behind what is used, for loops over whole vector registers
 TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
@@ -32,7 +34,9 @@ class World(NamedTuple):
 
     xyz: np.ndarray  # (3, V) float32
     uv: np.ndarray  # (V, 2) float32
-    faces: np.ndarray  # (F, 3) int32, relative to the mesh's first vertex
+    faces: (
+        np.ndarray
+    )  # (F, 4) int32, relative to the mesh's first vertex: convex and flat, a triangle's third corner twice
     face_slot: np.ndarray  # (F,) int32
     face_inward: np.ndarray  # (F,) bool: the winding points against the vertex normals
     vertex_range: np.ndarray  # (G, 2) int64
@@ -50,6 +54,17 @@ class World(NamedTuple):
     bounds: np.ndarray  # (I, 6) float64: least and greatest corner in the world
     light_start: np.ndarray  # (I,) int64
     light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
+    room_bits: np.ndarray  # (I,) uint64: rooms that the instance reaches into, counted from its scene's first
+    room_range: np.ndarray  # (S, 2) int64: rooms; none for a scene whose rooms are not known
+    edge_range: np.ndarray  # (R, 2) int64
+    edge: np.ndarray  # (E, 4) float32: outlines of rooms in the plan
+    sees_out: np.ndarray  # (R,) bool
+    solid_range: np.ndarray  # (S, 2) int64
+    solid: np.ndarray  # (C, 4) float32: walls between their holes
+    portal_range: np.ndarray  # (S, 2) int64
+    portal: np.ndarray  # (O, 6) float32: x, z, x, z, bottom, top
+    portal_rooms: np.ndarray  # (O, 2) int64, counted from the scene's first room
+    wall_size: np.ndarray  # (S, 2) float64: height and greatest thickness
     rgb: np.ndarray  # (M, 3) uint8
     texture: np.ndarray  # (M,) int32
     unlit: np.ndarray  # (M,) uint8
@@ -64,14 +79,21 @@ class Scratch(NamedTuple):
     inverse_depth: np.ndarray  # (threads, H * W + PAD) float32, 0 where nothing was hit
     record: np.ndarray  # (threads, H * W + PAD) int32, -1 there
     tile: np.ndarray  # (threads, TH, TW) float32: least 1/z in the tile
+    painted: np.ndarray  # (threads, TH) int64: pixels of the row of tiles that were painted since `tile` was found
     span: np.ndarray  # (threads, 2, H + PAD) int32: first column and one past the last, for the triangle being filled
-    clip: np.ndarray  # (threads, 3, 4) float32: column, row, 1/z of the corners of a triangle cut at the near plane
+    clip: np.ndarray  # (threads, 3, 5) float32: column, row, 1/z of the corners of a face, cut at the near plane
+    part: np.ndarray  # (threads, 4) int32: what shows of a room through one opening
+    window: np.ndarray  # (threads, rooms, 4) int32: columns and rows in which a room can show: first, one past the last
     order: np.ndarray  # (threads, I) int64: instances in view, near first
+    scissor: np.ndarray  # (threads, I, 4) int32: like `window`, for the instances of `order`
     key: np.ndarray  # (threads, I) float64
     matrix: np.ndarray  # (threads, 12) float32
     vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`, -1 for hidden ones
     point: np.ndarray  # (threads, 6, V) float32: f*right, f*down, forward, column, row, 1/forward
-    pixel: np.ndarray  # (threads, 2, V) int32: first column and row whose centre is not before the vertex
+    pixel: (
+        np.ndarray
+    )  # (threads, V) int32: first column | row << 16 whose centre is not before the vertex; see `BEHIND`
+    chosen: np.ndarray  # (threads, F) int32: faces of one mesh that may cover a pixel
     plane: np.ndarray  # (threads, R, 3) float32 of 1/z
     attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
     face: np.ndarray  # (threads, R) int32
@@ -88,52 +110,6 @@ class Lens(NamedTuple):
     height: int
     focal_px: float
     near_m: float
-
-
-def prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
-    """A mesh set as the kernels want it: coordinates apart, faces relative to their mesh, boxes, winding.
-
-    Meshes and their faces stand in order and without gaps, as `Meshes` says. ValueError for a face that leaves its mesh.
-    """
-    counts = np.diff(meshes.face_range, axis=1)[:, 0]
-    faces = np.ascontiguousarray(meshes.faces - np.repeat(meshes.vertex_range[:, 0], counts)[:, None], np.int32)
-    if (faces < 0).any() or (faces >= np.repeat(np.diff(meshes.vertex_range, axis=1)[:, 0], counts)[:, None]).any():
-        raise ValueError("meshes.faces: expected rows inside the vertex range of the face's mesh, got one outside")
-    box, max_slot = np.zeros((len(counts), 6), np.float32), np.zeros(len(counts), np.int64)
-    for g, (begin, end) in enumerate(meshes.face_range):
-        max_slot[g] = meshes.face_slot[begin:end].max(initial=0)
-    for g, (begin, end) in enumerate(meshes.vertex_range):
-        if end > begin:
-            low, high = meshes.vertices[begin:end].min(axis=0), meshes.vertices[begin:end].max(axis=0)
-            box[g] = *((low + high) / 2), *((high - low) / 2 * np.float32(1.00001) + np.float32(1e-6))
-    inward = np.empty(len(faces), np.bool_)
-    _face_inward(meshes.vertices, meshes.normals, meshes.faces, inward)
-    return {
-        "xyz": np.ascontiguousarray(meshes.vertices.T),
-        "normals": meshes.normals,
-        "uv": meshes.uv,
-        "faces": faces,
-        "face_slot": meshes.face_slot,
-        "face_inward": inward,
-        "vertex_range": meshes.vertex_range.astype(np.int64),
-        "face_range": meshes.face_range.astype(np.int64),
-        "box": box,
-        "max_slot": max_slot,
-    }
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _face_inward(vertices, normals, faces, out):
-    """out[f] = whether the cross product of face f's edges points against its vertex normals."""
-    for f in range(faces.shape[0]):
-        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        ux, uy, uz = vertices[b, 0] - vertices[a, 0], vertices[b, 1] - vertices[a, 1], vertices[b, 2] - vertices[a, 2]
-        vx, vy, vz = vertices[c, 0] - vertices[a, 0], vertices[c, 1] - vertices[a, 1], vertices[c, 2] - vertices[a, 2]
-        nx = normals[a, 0] + normals[b, 0] + normals[c, 0]
-        ny = normals[a, 1] + normals[b, 1] + normals[c, 1]
-        nz = normals[a, 2] + normals[b, 2] + normals[c, 2]
-        out[f] = (uy * vz - uz * vy) * nx + (uz * vx - ux * vz) * ny + (ux * vy - uy * vx) * nz < 0
 
 
 def build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Sequence[Scene]) -> World:
@@ -154,10 +130,12 @@ def build_world(assets: SharedAssets, shared: dict[str, np.ndarray], scenes: Seq
     light_start = light_end - num_lights
     normal_matrix = np.swapaxes(np.linalg.inv(rotation_scale), 1, 2)
     bake_light(meshes.pop("normals"), meshes["vertex_range"], mesh, normal_matrix, light_start, light)
+    bounds = _bounds(meshes["box"][mesh].astype(np.float64), rotation_scale, rows["translation"])
     return World(
         **meshes,
         **rows,
-        bounds=_bounds(meshes["box"][mesh].astype(np.float64), rotation_scale, rows["translation"]),
+        **_join_rooms(scenes, bounds, rows["scene_range"], len(shared["box"])),
+        bounds=bounds,
         mirrored=np.linalg.det(rotation_scale) < 0,
         light_start=light_start,
         light=light,
@@ -227,6 +205,36 @@ def _join_instances(scenes: Sequence[Scene], parts: list[dict[str, np.ndarray]])
     }
 
 
+def _join_rooms(
+    scenes: Sequence[Scene], bounds: np.ndarray, scene_range: np.ndarray, num_shared_meshes: int
+) -> dict[str, np.ndarray]:
+    """Rooms and openings end to end; the ranges count on."""
+    rooms = [scene.rooms or NO_ROOMS for scene in scenes]
+
+    def ranges(lengths: list[int]) -> np.ndarray:
+        ends = np.cumsum(lengths, dtype=np.int64)
+        return np.stack([ends - lengths, ends], axis=1)
+
+    bits = [
+        rooms_of_instances(scene, bounds[slice(*own)], num_shared_meshes)
+        for scene, own in zip(scenes, scene_range, strict=True)
+    ]
+    first_edge = np.cumsum([0] + [len(room.edge) for room in rooms])
+    return {
+        "room_bits": _join(bits, np.uint64),
+        "room_range": ranges([len(room.edge_range) for room in rooms]),
+        "edge_range": _join([room.edge_range + first_edge[k] for k, room in enumerate(rooms)], np.int64, 2),
+        "edge": _join([room.edge for room in rooms], np.float32, 4),
+        "sees_out": _join([room.sees_out for room in rooms], np.bool_),
+        "solid_range": ranges([len(room.solid) for room in rooms]),
+        "solid": _join([room.solid for room in rooms], np.float32, 4),
+        "portal_range": ranges([len(room.portal) for room in rooms]),
+        "portal": _join([room.portal for room in rooms], np.float32, 6),
+        "portal_rooms": _join([room.portal_rooms for room in rooms], np.int64, 2),
+        "wall_size": np.array([(room.height_m, room.wall_m) for room in rooms]).reshape(-1, 2),
+    }
+
+
 def _join(arrays: list[np.ndarray], kind: type, *width: int) -> np.ndarray:
     return np.concatenate([np.empty((0, *width), kind), *(np.asarray(array, kind) for array in arrays)])
 
@@ -257,14 +265,19 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         inverse_depth=rows(np.float32, lens.height * lens.width + PAD),
         record=rows(np.int32, lens.height * lens.width + PAD),
         tile=rows(np.float32, -(-lens.height // TILE), -(-lens.width // TILE)),
+        painted=rows(np.int64, -(-lens.height // TILE)),
         span=rows(np.int32, 2, lens.height + PAD),
-        clip=rows(np.float32, 3, 4),
+        clip=rows(np.float32, 3, 5),
+        window=rows(np.int32, MAX_ROOMS + 1, 4),
+        part=rows(np.int32, 4),
+        scissor=rows(np.int32, instances, 4),
         order=rows(np.int64, instances),
         key=rows(np.float64, instances),
         matrix=rows(np.float32, 12),
         vertex_start=rows(np.int64, instances),
         point=rows(np.float32, 6, vertices),
-        pixel=rows(np.int32, 2, vertices),
+        pixel=rows(np.int32, vertices),
+        chosen=rows(np.int32, faces + 1),
         plane=rows(np.float32, faces, 3),
         attribute=rows(np.float32, faces, 9),
         face=rows(np.int32, faces),

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int32
+from jaxtyping import Float, Int32, UInt8
 
 from envs.house.catalog import load_catalog
 from envs.house.raster_kernels import draw
-from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch, prepare_meshes
+from envs.house.raster_meshes import prepare_meshes
+from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch
 from envs.house.scene import Meshes, Scene
 
 MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
@@ -103,6 +104,11 @@ class Renderer:
         (N, H, W) uint16, those asked for. `out` gives arrays to write into (an earlier result), so that nothing is
         allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
         """
+        scene_index, poses = self.checked(scene_index, poses)
+        return self.draw(scene_index, self.camera.views(poses), out)
+
+    def checked(self, scene_index: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `render` was given, as int64 and float64; ValueError as it says."""
         if self._world is None:
             raise ValueError("render: no scenes are loaded; call load(scenes) first")
         scene_index, poses = np.asarray(scene_index), np.asarray(poses, np.float64)
@@ -121,11 +127,12 @@ class Renderer:
                 f"scene_index: expected 0 to {self.num_scenes - 1} ({self.num_scenes} scenes are loaded), "
                 f"got {scene_index.min()} to {scene_index.max()}"
             )
-        return self._draw(scene_index.astype(np.int64), self.camera.views(poses), out)
+        return scene_index.astype(np.int64), poses
 
-    def _draw(
-        self, scene_index: np.ndarray, views: np.ndarray, out: Mapping[str, np.ndarray] | None
+    def draw(
+        self, scene_index: np.ndarray, views: np.ndarray, out: Mapping[str, np.ndarray] | None = None
     ) -> dict[str, np.ndarray]:
+        """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Unchecked."""
         num, size = len(views), (self.camera.height_px, self.camera.width_px)
         images, unused = {}, []
         for name, kind in MODALITIES.items():
@@ -178,7 +185,7 @@ def render_top_down(
     renderer._outside[:] = 0xFFFFFF
     renderer.load([scene])
     view = np.array([[1, 0, 0, 0, 0, 1, 0, -1, 0, middle[0], altitude_m, middle[1]]], np.float64)
-    images = renderer._draw(np.zeros(1, np.int64), view, None)
+    images = renderer.draw(np.zeros(1, np.int64), view)
     corner = middle - extent / 2
     return {name: image[0] for name, image in images.items()}, (float(corner[0]), float(corner[1]), extent / size_px)
 
@@ -207,7 +214,12 @@ def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
     columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
     x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
     up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
-    share = np.arcsin(up / np.sqrt(x * x + y * y + z * z))[..., None] / (np.pi / 2)
-    near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
-    r, g, b = np.moveaxis(np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.int32), -1, 0)
+    r, g, b = np.moveaxis(outside_colours(up / np.sqrt(x * x + y * y + z * z)).astype(np.int32), -1, 0)
     return np.append((r | g << 8 | b << 16).ravel(), np.zeros(PAD, np.int32))
+
+
+def outside_colours(up: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "... 3"]:
+    """sRGB of what lies outside in directions whose upward part, of a length of 1, is `up`."""
+    share = np.arcsin(up)[..., None] / (np.pi / 2)
+    near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
+    return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)

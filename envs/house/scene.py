@@ -4,13 +4,13 @@ Furniture is instanced. One `Meshes` holds every catalogue model once; a house a
 further meshes, and places meshes by `Instances`. So a house costs little memory, loads in milliseconds, and many
 views share it.
 
-Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms. Metres, X right, Y up.
+Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms, E edges, S solid pieces, P portals. Metres, X right, Y up.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Bool, Float32, Int32, UInt8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,26 @@ class Instances:
 
 
 @dataclass(frozen=True, slots=True)
+class Rooms:
+    """Rooms and what one sees through between them, in plan coordinates (x, z), on the centre lines of walls."""
+
+    edge: Float32[np.ndarray, "E 4"]  # outlines: x, z of one end, x, z of the other
+    edge_range: Int32[np.ndarray, "R 2"]
+    solid: Float32[np.ndarray, "S 4"]  # walls between their holes, ends as in `edge`
+    portal: Float32[np.ndarray, "P 6"]  # upright holes: x, z of one end, x, z of the other, bottom, top
+    portal_rooms: Int32[np.ndarray, "P 2"]  # on the left and right of the way from one end to the other
+    sees_out: Bool[np.ndarray, " R"]  # over a low wall, or through a hole to the outside
+    height_m: float  # of full walls and of ceilings
+    wall_m: float  # thickness of the thickest wall
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """One house, ready to be drawn and walked in. `meshes` holds the house's own meshes only; `instances.mesh` counts
-    the catalogue's meshes first and the house's own after them."""
+    the catalogue's meshes first and the house's own after them. Without `rooms`, no room hides another."""
 
     house_id: str
     meshes: Meshes
     materials: Materials
     instances: Instances
+    rooms: Rooms | None = None
