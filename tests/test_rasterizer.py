@@ -12,6 +12,7 @@ from envs.house.build import build_scene
 from envs.house.catalog import Textures, load_catalog
 from envs.house.generator import generate_house
 from envs.house.navigation import build_floor
+from envs.house.raster_kernels import _polygon_spans, _triangle_spans
 from envs.house.rasterizer import Camera, Renderer, render_top_down
 from envs.house.scene import Instances, Materials, Meshes, Scene
 
@@ -566,3 +567,18 @@ def test_wrong_construction_is_refused():
         ValueError, match=r"out\['rgb'\]: expected a C-contiguous uint8 array of shape \(1, 16, 16, 3\)"
     ):
         renderer.render(np.zeros(1, np.int32), np.zeros((1, 3)), {"rgb": np.zeros((1, 16, 16, 4), np.uint8)})
+
+
+@pytest.mark.parametrize("corners", [3, 4])
+def test_a_sliver_less_high_than_rounding_stays_between_its_corners(corners: int) -> None:
+    """The row at 0.5 is taken for one of the face's by rounding, where its first edge is already far beyond its end."""
+    y = np.float32(0.500003)
+    points = [(0, y), (30, np.nextafter(y, np.float32(1))), (28, 0.6), (2, 0.6)][:corners]
+    corner = np.ones((3, 5), np.float32)
+    corner[:2, :corners] = np.array(points, np.float32).T
+    left, right = np.zeros(256, np.int32), np.zeros(256, np.int32)
+    offset, everything = np.float32(-111.5), np.array([0, 224, 0, 224], np.float32)
+    arguments = (offset, offset, everything, left, right)
+    first, end = _triangle_spans(corner, *arguments) if corners == 3 else _polygon_spans(corner, 4, *arguments)
+    assert (first, end) == (112, 113)
+    assert 111 <= left[112] <= right[112] <= 143

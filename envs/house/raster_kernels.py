@@ -391,7 +391,10 @@ def _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy):
 @njit(**_INNER)
 @no_type_check
 def _triangle_spans(corner, ox, oy, scissor, left, right):
-    """Columns left[row] to right[row] of the rows of a triangle; returns its rows: the first, and one past the last."""
+    """Columns left[row] to right[row] of the rows of a triangle; returns its rows: the first, and one past the last.
+
+    None lies beyond its corners: a face seen edge-on is less high than a row is off by rounding, and its slopes are huge.
+    """
     start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
     x0, y0, x1, y1, x2, y2 = corner[0, 0], corner[1, 0], corner[0, 1], corner[1, 1], corner[0, 2], corner[1, 2]
     if y1 < y0 or (y1 == y0 and x1 < x0):
@@ -402,6 +405,7 @@ def _triangle_spans(corner, ox, oy, scissor, left, right):
             x0, y0, x1, y1 = x1, y1, x0, y0
     top = int(np.ceil(min(max(y0 - oy, above), below)))
     bottom = int(np.ceil(min(max(y2 - oy, above), below)))
+    start, stop = max(start, min(min(x0, x1), x2) - ox), min(stop, max(max(x0, x1), x2) - ox)
     long, upper, lower = (x2 - x0) / (y2 - y0), (x1 - x0) / (y1 - y0), (x2 - x1) / (y2 - y1)
     whole = (bottom - top + LANES - 1) & -LANES
     left_rows, right_rows = left[top : top + whole], right[top : top + whole]
@@ -419,13 +423,14 @@ def _triangle_spans(corner, ox, oy, scissor, left, right):
 def _polygon_spans(corner, n, ox, oy, scissor, left, right):
     """Like `_triangle_spans` for n corners of a convex polygon: down from the highest corner on either side."""
     start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
-    highest, low = 0, corner[1, 0]
+    highest, low, west, east = 0, corner[1, 0], corner[0, 0], corner[0, 0]
     for k in range(1, n):
-        low = max(low, corner[1, k])
+        low, west, east = max(low, corner[1, k]), min(west, corner[0, k]), max(east, corner[0, k])
         if corner[1, k] < corner[1, highest]:
             highest = k
     top = int(np.ceil(min(max(corner[1, highest] - oy, above), below)))
     bottom = int(np.ceil(min(max(low - oy, above), below)))
+    start, stop = max(start, west - ox), min(stop, east - ox)
     for way in range(2):
         rows = right if way else left
         row, k = top, highest
