@@ -26,7 +26,7 @@ from envs.house.visibility import MAX_ROOMS
 
 ROW, BEHIND, LOW = np.int32(16), np.int32(15), np.int32((1 << 14) - 1)  # a vertex's pixel: column, row << 16, a bit
 LANES = 8  # short loops run over whole multiples of this, without a slow remainder; buffers are padded for it
-CHUNK = 16  # pixels that share one choice of mip level
+CHUNK = 16  # pixels that share one choice of mip level; more do where it is the same at both ends
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 PLANE_M = 0.01  # a camera this near to the plane of a portal sees all that lies behind it
 
@@ -645,6 +645,17 @@ def _attributes(world, i, face, start, p, back, textured, out):
 
 @njit(**_INNER)
 @no_type_check
+def _lit_evenly(world, i, face, back):
+    first, side = world.light_start[i], 1 if back else 0
+    level = world.light[first + world.faces[face, 0], side]
+    return (
+        level == world.light[first + world.faces[face, 1], side]
+        and level == world.light[first + world.faces[face, 2], side]
+    )
+
+
+@njit(**_INNER)
+@no_type_check
 def _mip_level(plane, q, x, y, iz, size_log2):
     """The level at which a texel is about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
     w = _ONE / iz
@@ -754,26 +765,34 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run):
         back = s.state[t, record] & 2 != 0
         start = s.vertex_start[t, s.rank[t, record]]
         _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
-        s.state[t, record] |= 1
+        s.state[t, record] |= 1 | (4 if _lit_evenly(world, i, face, back) else 0)
+        s.even_light[t, record] = world.light[world.light_start[i] + world.faces[face, 0], 1 if back else 0]
     if unlit:
         _fill_run(light, np.int32(256), whole)
+    elif s.state[t, record] & 4:
+        level = np.int32(s.even_light[t, record])
+        _fill_run(light, level + (level >> np.int32(7)), whole)
     else:
         _shade_light(q, x, y, z, light, whole)
     if texture < 0:
         colour = np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16)
         _fill_run(texel, colour, whole)
         return
-    size_log2 = world.size_log2[texture]
-    for first in range(0, count, CHUNK):
-        last = min(count, first + CHUNK)
-        middle = (first + last) // 2
-        level = _mip_level(s.plane[t, record], q, x + _F(middle), y, iz[middle], size_log2)
+    size_log2, plane = world.size_log2[texture], s.plane[t, record]
+    first = 0
+    while first < count:
+        last = count
+        middle = (first + min(count, first + CHUNK)) >> 1
+        level = _mip_level(plane, q, x + _F(middle), y, iz[middle], size_log2)
+        while last - first > CHUNK and _mip_level(plane, q, x + _F(last - 1), y, iz[last - 1], size_log2) != level:
+            last = first + max(CHUNK, (last - first) >> 1)
         start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
         size = 1 << (size_log2 - level)
         texels = world.texels[start : start + size * size]
         part = (last - first + LANES - 1) & -LANES
         end = first + part
         _shade_texture(q, x + _F(first), y, z[first:end], texels, size, texel[first:end], part)
+        first = last
     if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
         _tint(rgb, texel, whole)
 
