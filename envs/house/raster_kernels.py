@@ -46,11 +46,13 @@ def _room_at(world, scene, view, lens):
     height, wall = world.wall_size[scene, 0], world.wall_size[scene, 1]
     if y < reach or y > height - reach:
         return -1
+    clearance = 0.5 * wall + reach
     for k in range(world.solid_range[scene, 0], world.solid_range[scene, 1]):
-        ax, az = world.solid[k, 0], world.solid[k, 1]
-        dx, dz = world.solid[k, 2] - ax, world.solid[k, 3] - az
-        share = min(max(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0), 1.0)
-        if (x - ax - share * dx) ** 2 + (z - az - share * dz) ** 2 < (0.5 * wall + reach) ** 2:
+        if _beside(world.solid[k], x, z, clearance):
+            return -1
+    for k in range(world.portal_range[scene, 0], world.portal_range[scene, 1]):
+        hole = world.portal[k]
+        if (y < hole[4] + reach or y > hole[5] - reach) and _beside(hole, x, z, clearance):
             return -1
     first = world.room_range[scene, 0]
     for room in range(first, world.room_range[scene, 1]):
@@ -62,6 +64,16 @@ def _room_at(world, scene, view, lens):
         if inside:
             return room - first
     return -1
+
+
+@njit(**_INNER)
+@no_type_check
+def _beside(piece, x, z, clearance):
+    """Whether a point of the plan is nearer than `clearance` to a piece of a wall's centre line."""
+    ax, az = piece[0], piece[1]
+    dx, dz = piece[2] - ax, piece[3] - az
+    share = min(max(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0), 1.0)
+    return (x - ax - share * dx) ** 2 + (z - az - share * dz) ** 2 < clearance**2
 
 
 @njit(**_INNER)
