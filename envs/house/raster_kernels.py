@@ -1,7 +1,8 @@
 """The compiled loops of the rasteriser: cull, transform, fill a visibility buffer, then shade each pixel once.
 
-A view is drawn in three stages. Instances inside the view are sorted near first and tested against the depth drawn so
-far. The triangles of those that remain write 1/z and a record number per pixel. Shading then reads each pixel's record.
+A view is drawn in three stages. Rooms that show through openings, each in a part of the image, give the instances that
+may; these are sorted near first and tested against the depth drawn so far. The faces of those that remain write 1/z and
+a record number per pixel. Shading then reads each pixel's record.
 
 Space: a vertex is (f * right, f * down, forward) in metres seen from the camera, f the focal length in pixels, so that
 dividing by the third gives pixels from the image's centre. In that space 1/z and any attribute over z are linear on the
