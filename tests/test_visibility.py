@@ -37,6 +37,7 @@ def differing_views(scene, camera: Camera, poses: np.ndarray) -> list[list[float
         Camera(64, 64),
         Camera(40, 96, 100.0, height_m=1.6, pitch_rad=-0.5),
         Camera(48, 48, 120.0, height_m=0.3, near_m=0.3, pitch_rad=0.9),
+        Camera(48, 48, 110.0, height_m=2.2, pitch_rad=0.8),
         Camera(64, 64, height_m=6.0, pitch_rad=-1.2),
     ],
 )

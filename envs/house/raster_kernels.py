@@ -1,7 +1,8 @@
 """The compiled loops of the rasteriser: cull, transform, fill a visibility buffer, then shade each pixel once.
 
-A view is drawn in three stages. Instances inside the view are sorted near first and tested against the depth drawn so
-far. The triangles of those that remain write 1/z and a record number per pixel. Shading then reads each pixel's record.
+A view is drawn in three stages. Rooms that show through openings, each in a part of the image, give the instances that
+may; these are sorted near first and tested against the depth drawn so far. The faces of those that remain write 1/z and
+a record number per pixel. Shading then reads each pixel's record.
 
 Space: a vertex is (f * right, f * down, forward) in metres seen from the camera, f the focal length in pixels, so that
 dividing by the third gives pixels from the image's centre. In that space 1/z and any attribute over z are linear on the
@@ -26,7 +27,7 @@ from envs.house.visibility import MAX_ROOMS
 
 ROW, BEHIND, LOW = np.int32(16), np.int32(15), np.int32((1 << 14) - 1)  # a vertex's pixel: column, row << 16, a bit
 LANES = 8  # short loops run over whole multiples of this, without a slow remainder; buffers are padded for it
-CHUNK = 16  # pixels that share one choice of mip level
+CHUNK = 16  # pixels that share one choice of mip level; more do where it is the same at both ends
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 PLANE_M = 0.01  # a camera this near to the plane of a portal sees all that lies behind it
 
@@ -46,11 +47,13 @@ def _room_at(world, scene, view, lens):
     height, wall = world.wall_size[scene, 0], world.wall_size[scene, 1]
     if y < reach or y > height - reach:
         return -1
+    clearance = 0.5 * wall + reach
     for k in range(world.solid_range[scene, 0], world.solid_range[scene, 1]):
-        ax, az = world.solid[k, 0], world.solid[k, 1]
-        dx, dz = world.solid[k, 2] - ax, world.solid[k, 3] - az
-        share = min(max(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0), 1.0)
-        if (x - ax - share * dx) ** 2 + (z - az - share * dz) ** 2 < (0.5 * wall + reach) ** 2:
+        if _beside(world.solid[k], x, z, clearance):
+            return -1
+    for k in range(world.portal_range[scene, 0], world.portal_range[scene, 1]):
+        hole = world.portal[k]
+        if (y < hole[4] + reach or y > hole[5] - reach) and _beside(hole, x, z, clearance):
             return -1
     first = world.room_range[scene, 0]
     for room in range(first, world.room_range[scene, 1]):
@@ -62,6 +65,16 @@ def _room_at(world, scene, view, lens):
         if inside:
             return room - first
     return -1
+
+
+@njit(**_INNER)
+@no_type_check
+def _beside(piece, x, z, clearance):
+    """Whether a point of the plan is nearer than `clearance` to a piece of a wall's centre line."""
+    ax, az = piece[0], piece[1]
+    dx, dz = piece[2] - ax, piece[3] - az
+    share = min(max(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0), 1.0)
+    return (x - ax - share * dx) ** 2 + (z - az - share * dz) ** 2 < clearance**2
 
 
 @njit(**_INNER)
@@ -650,6 +663,17 @@ def _attributes(world, i, face, start, p, back, textured, out):
 
 @njit(**_INNER)
 @no_type_check
+def _lit_evenly(world, i, face, back):
+    first, side = world.light_start[i], 1 if back else 0
+    level = world.light[first + world.faces[face, 0], side]
+    return (
+        level == world.light[first + world.faces[face, 1], side]
+        and level == world.light[first + world.faces[face, 2], side]
+    )
+
+
+@njit(**_INNER)
+@no_type_check
 def _mip_level(plane, q, x, y, iz, size_log2):
     """The level at which a texel is about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
     w = _ONE / iz
@@ -732,18 +756,26 @@ def _light_row(texel, light, out):
 
 @njit(**_INNER)
 @no_type_check
-def _find_runs(ids, starts):
+def _find_runs(ids, width, changed, starts):
     """starts[k] = first pixel of the row's k-th run of equal records, one past the last run the width; returns how many.
 
-    Each pixel writes and no pixel branches: runs are too short to be predicted.
+    Eight pixels are asked at once whether one of them begins a run: rows resemble their neighbours, so the processor
+    foresees the answer. `changed` (W / 8,) is working memory.
     """
-    count = 0
-    starts[0] = 0
-    for j in range(ids.size - 1):
-        starts[count + 1] = j + 1
-        count += ids[j + 1] != ids[j]
-    starts[count + 1] = ids.size
-    return count + 1
+    flags, whole = changed.view(np.uint8), (width + LANES - 2) & -LANES
+    for j in range(whole):
+        flags[j] = ids[j + 1] != ids[j]
+    for j in range(width - 1, whole):
+        flags[j] = 0
+    starts[0], count = 0, 1
+    for k in range(whole // LANES):
+        word = changed[k]
+        while word != np.uint64(0):
+            starts[count] = np.int32(LANES * k + 1) + np.int32(np.int64(trailing_zeros(word)) >> 3)
+            count += 1
+            word &= word - np.uint64(1)
+    starts[count] = width
+    return count
 
 
 @njit(**_INNER)
@@ -759,26 +791,34 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run):
         back = s.state[t, record] & 2 != 0
         start = s.vertex_start[t, s.rank[t, record]]
         _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
-        s.state[t, record] |= 1
+        s.state[t, record] |= 1 | (4 if _lit_evenly(world, i, face, back) else 0)
+        s.even_light[t, record] = world.light[world.light_start[i] + world.faces[face, 0], 1 if back else 0]
     if unlit:
         _fill_run(light, np.int32(256), whole)
+    elif s.state[t, record] & 4:
+        level = np.int32(s.even_light[t, record])
+        _fill_run(light, level + (level >> np.int32(7)), whole)
     else:
         _shade_light(q, x, y, z, light, whole)
     if texture < 0:
         colour = np.int32(rgb[0]) | np.int32(rgb[1]) << np.int32(8) | np.int32(rgb[2]) << np.int32(16)
         _fill_run(texel, colour, whole)
         return
-    size_log2 = world.size_log2[texture]
-    for first in range(0, count, CHUNK):
-        last = min(count, first + CHUNK)
-        middle = (first + last) // 2
-        level = _mip_level(s.plane[t, record], q, x + _F(middle), y, iz[middle], size_log2)
+    size_log2, plane = world.size_log2[texture], s.plane[t, record]
+    first = 0
+    while first < count:
+        last = count
+        middle = (first + min(count, first + CHUNK)) >> 1
+        level = _mip_level(plane, q, x + _F(middle), y, iz[middle], size_log2)
+        while last - first > CHUNK and _mip_level(plane, q, x + _F(last - 1), y, iz[last - 1], size_log2) != level:
+            last = first + max(CHUNK, (last - first) >> 1)
         start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
         size = 1 << (size_log2 - level)
         texels = world.texels[start : start + size * size]
         part = (last - first + LANES - 1) & -LANES
         end = first + part
         _shade_texture(q, x + _F(first), y, z[first:end], texels, size, texel[first:end], part)
+        first = last
     if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
         _tint(rgb, texel, whole)
 
@@ -795,7 +835,7 @@ def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
     z, starts = s.row_float[t], s.row_int[t, 3]
     texel, light, labels = s.row_int[t, 0], s.row_int[t, 1], s.row_int[t, 2]
     order, rank = s.order[t], s.rank[t]
-    for k in range(_find_runs(ids[:width], starts)):
+    for k in range(_find_runs(ids, width, s.changed[t], starts)):
         first, count = starts[k], starts[k + 1] - starts[k]
         whole = (count + LANES - 1) & -LANES
         end = first + whole

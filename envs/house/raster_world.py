@@ -98,7 +98,11 @@ class Scratch(NamedTuple):
     attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
     face: np.ndarray  # (threads, R) int32
     rank: np.ndarray  # (threads, R) int32: of the instance in `order`
-    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen
+    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen; bit 2 evenly lit
+    even_light: np.ndarray  # (threads, R) uint8: light of a face whose corners are lit alike
+    changed: (
+        np.ndarray
+    )  # (threads, (W + PAD) / 8) uint64: a byte for each pixel of the row, 1 where the next starts a run
     row_float: np.ndarray  # (threads, W + PAD) float32: depth of the row being shaded
     row_int: (
         np.ndarray
@@ -283,6 +287,8 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         face=rows(np.int32, faces),
         rank=rows(np.int32, faces),
         state=rows(np.uint8, faces),
+        even_light=rows(np.uint8, faces),
+        changed=rows(np.uint64, (lens.width + PAD) // 8),
         row_float=rows(np.float32, lens.width + PAD),
         row_int=rows(np.int32, 4, lens.width + PAD),
     )
