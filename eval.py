@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from data.questions import SPLITS
+from data.questions import ALL_SPLITS
 from envs.progress import console
 from models.agent import Agent
 from models.eyes import Eyes
@@ -20,8 +20,8 @@ from models.results import write_results
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
 def main(cfg: DictConfig) -> None:
-    if cfg.split not in SPLITS:
-        raise ValueError(f"split: expected one of {SPLITS}, got {cfg.split!r}")
+    if cfg.split not in ALL_SPLITS:
+        raise ValueError(f"split: expected one of {ALL_SPLITS}, got {cfg.split!r}")
     agent = Agent.load(Path(cfg.checkpoint))
     trained_at = agent.config.get("scale", {}).get("name")
     if trained_at != cfg.scale.name:

@@ -8,7 +8,7 @@ Axes: N episodes, A answers of the vocabulary.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import floor, log
 
 import numpy as np
@@ -29,24 +29,33 @@ def normalized_entropy(counts: Iterable[int]) -> float:
     return -sum(count / total * log(count / total) for count in counts) / log(len(counts))
 
 
-def answer_counts(questions: Iterable[Question]) -> dict[str, Counter[str]]:
-    """For each question string how often each answer is right. A house gives a string one answer at most."""
+def answer_counts(questions: Iterable[Question], judges: Container[str] | None = None) -> dict[str, Counter[str]]:
+    """For each question string how often each answer is right, in all houses or the `judges` among them.
+
+    A house gives a string one answer at most.
+    """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for question in questions:
-        counts[question.text][question.answer] += 1
+        if judges is None or question.scene_id in judges:
+            counts[question.text][question.answer] += 1
     return counts
 
 
-def could_pass(questions: Sequence[Question], balance: Balance) -> list[Question]:
+def could_pass(questions: Sequence[Question], balance: Balance, judges: Container[str] | None = None) -> list[Question]:
     """Drops what no removal of others could bring through `entropy_filter`: rare strings and those with one answer."""
-    counts = answer_counts(questions)
+    counts = answer_counts(questions, judges)
     fine = {text for text, c in counts.items() if c.total() >= balance.min_houses and len(c) > 1}
     return [question for question in questions if question.text in fine]
 
 
-def entropy_filter(questions: Sequence[Question], balance: Balance) -> list[Question]:
-    """Keeps the strings that occur in enough houses with answers of enough entropy, over all splits together."""
-    counts = answer_counts(questions)
+def entropy_filter(
+    questions: Sequence[Question], balance: Balance, judges: Container[str] | None = None
+) -> list[Question]:
+    """Keeps the strings that occur in enough houses with answers of enough entropy, over all splits together.
+
+    `judges`: ids of the houses that count; the questions of others stay if theirs do. Default: all.
+    """
+    counts = answer_counts(questions, judges)
     fine = {
         text
         for text, c in counts.items()

@@ -16,7 +16,7 @@ from jaxtyping import Float16, UInt8
 
 from data.demonstrations import Demonstrations, Recording, build
 from data.expert import Walk, shortest_walks
-from data.questions import SPLITS, configuration, load_questions, make_questions, read_header, write_questions
+from data.questions import configuration, load_questions, make_questions, read_header, write_questions
 from data.view_points import ViewPointFinder
 from data.visibility import RememberedVisibility
 from data.vocabulary import Vocabulary
@@ -25,7 +25,7 @@ from envs.episode import Episode, Pose
 from envs.files import data_root, fingerprint
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.generator import GENERATOR, load_house, make_houses
+from envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
 from envs.house.house import House
 from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, far_places, sample_start
 from envs.house.rasterizer import Camera, Renderer
@@ -67,13 +67,13 @@ class GeneratedEQA:
 
     @cached_property
     def houses(self) -> dict[str, list[House]]:
-        """All houses, made where they are missing; split -> houses."""
+        """All houses, made where they are missing, and the homes that people designed; split -> houses."""
         houses = {}
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
                 paths = make_houses(self.root, split=split, count=count, seed=self.seed, progress=absolute(advance))
             houses[split] = [House.load(path) for path in paths]
-        return houses
+        return {**houses, HUMAN: [House.load(path) for path in human_homes()]}
 
     @property
     def questions_file(self) -> Path:
@@ -82,8 +82,13 @@ class GeneratedEQA:
 
     @property
     def _questions_arguments(self) -> dict:
-        made_from = {"houses": GENERATOR, "house_seed": self.seed, "num_houses": self.num_houses}
-        return {"counts": self.num_questions, "seed": self.seed, "made_from": made_from}
+        made_from = {
+            "houses": GENERATOR,
+            "house_seed": self.seed,
+            "num_houses": self.num_houses,
+            HUMAN: fingerprint([path.read_text() for path in human_homes()]),
+        }
+        return {"counts": {**self.num_questions, HUMAN: None}, "seed": self.seed, "made_from": made_from}
 
     @cached_property
     def questions_path(self) -> Path:
@@ -93,7 +98,7 @@ class GeneratedEQA:
         if not path.exists():
             houses = self.houses
             visible = RememberedVisibility(ViewPointFinder(), path.with_suffix(".visible"), configuration=made_from)
-            with progress("questions", sum(self.num_houses.values())) as advance:
+            with progress("questions", sum(map(len, houses.values()))) as advance:
                 made = make_questions(houses, visible=visible, progress=absolute(advance), **arguments)
             write_questions(path, made)
             visible.forget()

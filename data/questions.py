@@ -1,7 +1,8 @@
 """Question sets: made from houses, written to and streamed from one file that a person can read.
 
 `make_questions` runs templates over houses, drops what cannot be seen, filters by entropy over all houses, and draws
-splits of the wanted sizes. Val and test keep only words and answers that train has; the header counts what that costs.
+splits of the wanted sizes. All but train keep only words and answers that train has; the header counts what that costs.
+The split "human" (homes that people designed, for testing only) has no say in what is balanced, and may be empty.
 
 The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
 (split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
@@ -28,13 +29,14 @@ from data.vocabulary import Vocabulary
 from envs.actions import TURN_RAD
 from envs.episode import Episode
 from envs.files import fingerprint, written_aside
+from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
 FORMAT = "eqa-questions"
 FORMAT_VERSION = 1
-GENERATOR = "questions-3"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-4"  # raise with every change of what is asked, or of where its answer is seen from
 REBUILD = "python scripts/make_questions.py rebuilds it"
-SPLITS = ("train", "val", "test")
+ALL_SPLITS = (*SPLITS, HUMAN)
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,15 @@ def make_questions(
     shares, split_of = rules.sets[question_set], {house.id: split for split in houses for house in houses[split]}
     generator = Generator(rules, list(shares))
     steps = {"generated": [q for house in by_id.values() for q in generator.generate(house)]}
-    steps["possible"] = could_pass(steps["generated"], rules.balance)
+    judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
+    steps["possible"] = could_pass(steps["generated"], rules.balance, judges)
     steps["visible"], views = _look(steps["possible"], by_id, visible, progress)
-    steps["balanced"] = entropy_filter(steps["visible"], rules.balance)
+    steps["balanced"] = entropy_filter(steps["visible"], rules.balance, judges)
     by_split = {split: [q for q in steps["balanced"] if split_of[q.scene_id] == split] for split in counts}
     steps["known"], steps["chosen"] = _draw(by_split, counts, shares, rules.balance.max_per_house, seed)
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
     _refuse_empty(left, houses)
-    episodes: dict[str, list[Episode]] = {split: [] for split in SPLITS if split in houses}
+    episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
     for q in steps["chosen"]:
         seen_from = views[q.scene_id, _target(q, by_id)]
         episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], seen_from))
@@ -121,15 +124,15 @@ def configuration(
 
 def _check_houses(houses: Mapping[str, Sequence[House]], counts: Mapping[str, int | None]) -> dict[str, House]:
     """All houses by id, in the order of the splits."""
-    if "train" not in houses or set(houses) - set(SPLITS):
-        raise ValueError(f"houses: expected train and perhaps val and test, got {sorted(houses)}")
+    if "train" not in houses or set(houses) - set(ALL_SPLITS):
+        raise ValueError(f"houses: expected train and perhaps others of {ALL_SPLITS}, got {sorted(houses)}")
     if set(counts) != set(houses):
         raise ValueError(f"counts: expected one for each of {sorted(houses)}, got {sorted(counts)}")
     for split, count in counts.items():
         if count is not None and count < 1:
             raise ValueError(f"counts: expected at least 1 question for {split}, got {count}")
     by_id: dict[str, House] = {}
-    for split in sorted(houses, key=SPLITS.index):
+    for split in sorted(houses, key=ALL_SPLITS.index):
         for house in houses[split]:
             if house.id in by_id:
                 raise ValueError(
@@ -175,7 +178,7 @@ def _draw(
     known: list[Question] = []
     chosen: list[Question] = []
     vocabulary = None
-    for number, split in enumerate(SPLITS):
+    for number, split in enumerate(ALL_SPLITS):
         if split in by_split:
             familiar = [q for q in by_split[split] if vocabulary is None or vocabulary.knows(q.text, q.answer)]
             rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
@@ -189,7 +192,7 @@ def _draw(
 
 def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Sequence[House]]) -> None:
     for split in houses:
-        if not left["chosen"].get(split):
+        if split != HUMAN and not left["chosen"].get(split):
             story = ", ".join(f"{step} {numbers.get(split, 0)}" for step, numbers in left.items())
             raise ValueError(
                 f"{split}: no question is left of {len(houses[split])} houses ({story}); use more houses or milder rules"

@@ -22,9 +22,10 @@ from rich.table import Table
 
 from data.balance import MajorityBaseline
 from data.generated import GeneratedEQA
-from data.questions import SPLITS, load_questions, read_header
+from data.questions import load_questions, read_header
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
+from envs.house.generator import SPLITS
 from envs.progress import console
 
 SCALES = Path(__file__).resolve().parents[1] / "configs" / "scale"
@@ -34,7 +35,7 @@ def main() -> None:
     arguments = _arguments()
     try:
         path = arguments.show or _made(arguments)
-        episodes = {split: load_questions(path, split) for split in read_header(path)["counts"]}
+        episodes = {split: load_questions(path, split) for split, types in read_header(path)["counts"].items() if types}
     except ValueError as error:
         sys.exit(f"make_questions: {error}")
     console.print(f"\n{path}")

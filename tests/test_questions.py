@@ -68,6 +68,19 @@ def test_val_and_test_have_no_word_and_no_answer_that_train_lacks(questions):
     assert steps["known"]["train"] == steps["balanced"]["train"]
 
 
+def test_homes_that_people_designed_are_asked_about_but_do_not_change_what_the_others_are_asked(questions, houses):
+    human = [furnished(seed, "human") for seed in range(3)]
+    both = make_questions(
+        {**houses, "human": human}, counts={**COUNTS, "human": None}, seed=0, visible=everything_visible
+    )
+    assert {split: both.episodes[split] for split in houses} == questions.episodes
+    vocabulary = Vocabulary.of(questions.episodes["train"])
+    assert both.episodes["human"] and all(vocabulary.knows(e.question, e.answer) for e in both.episodes["human"])
+    bare = [replace(house, objects=[]) for house in human]
+    none = make_questions({**houses, "human": bare}, counts={**COUNTS, "human": 5}, seed=0, visible=everything_visible)
+    assert none.episodes["human"] == [] and none.header["counts"]["human"] == {}
+
+
 def test_what_cannot_be_seen_is_not_asked_and_the_balance_is_judged_without_it(houses, rules):
     def cups_are_hidden(house, targets):
         hidden = [any(house.objects[i - 1].category == "cup" for i in target) for target in targets]
