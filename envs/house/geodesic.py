@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float32
 from numba import njit
 
-# In cells. Half of the least that a value grows by from one cell to the next: a group as wide as that is corrected more
-# often than its fewer passes save (13.9 ms against 8.7 ms for 230,690 cells).
+# In cells. Half of the least that a value grows by from one cell to the next: a group as wide as that least is corrected
+# more often than its fewer passes save.
 GROUP = np.float32(sqrt(0.125))
 TOLERANCE = np.float32(1e-4)  # in cells; a smaller improvement is not passed on
 
