@@ -29,7 +29,7 @@ from envs.episode import Episode
 from envs.files import written_aside
 
 FORMAT = "eqa-demonstrations"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 REBUILD = "python scripts/make_demos.py rebuilds it"
 
 Encode = Callable[[UInt8[np.ndarray, "B H W 3"]], Float[np.ndarray, "B F"]]

@@ -21,7 +21,7 @@ from data.view_points import ViewPointFinder
 from data.visibility import RememberedVisibility
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS
-from envs.episode import Episode, Pose
+from envs.episode import Episode, Pose, Spawn
 from envs.files import data_root, fingerprint
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
@@ -192,7 +192,10 @@ class Recorder:
         fields, places = ([of_goals[distinct[goal]] for goal in goals] for of_goals in (fields, places))
         roomy = build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
         walks = [walk.last(MAX_EPISODE_ACTIONS) for walk in _walks(floor, roomy, goals, places, episodes)]
-        episodes = [replace(e, start=tuple(w.poses[0].tolist())) for e, w in zip(episodes, walks, strict=True)]
+        episodes = [
+            replace(e, spawns={"start": Spawn(tuple(w.poses[0].tolist()))})
+            for e, w in zip(episodes, walks, strict=True)
+        ]
         poses = np.concatenate([walk.poses for walk in walks])
         self.renderer.load([scene])
         return Recording(

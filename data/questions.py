@@ -33,7 +33,7 @@ from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
 FORMAT = "eqa-questions"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 GENERATOR = "questions-4"  # raise with every change of what is asked, or of where its answer is seen from
 REBUILD = "python scripts/make_questions.py rebuilds it"
 ALL_SPLITS = (*SPLITS, HUMAN)

@@ -6,9 +6,40 @@ Coordinates: metres, X right, Y up; a floor pose is (x, z, heading_rad). Heading
 counter-clockwise seen from above, so a left turn adds to it; forward is (-sin heading, -cos heading) in (x, z).
 """
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, fields
 
 Pose = tuple[float, float, float]
+Point = tuple[float, float, float]
+
+# What the coordinates of a source mean, apart from its scenes' own origins.
+FRAMES = {
+    "house": "as above; the floor of a house is at y = 0",
+    "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the episode's `floor_y_m`",
+    "suncg": "as House3D reads SUNCG: metres, Y up, the plan is (x, z); boxes only, no poses",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Where a walk can begin, and how far it is from there to the goal."""
+
+    pose: Pose
+    num_actions: int | None = None  # of the shortest walk, STOP included
+    distance_m: float | None = None  # geodesic
+    num_rooms: int | None = None  # that the shortest walk is in, the first included
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An object or a room that answering takes into account, with its box along the axes: (x, y, z) of two corners."""
+
+    kind: str  # "object" or "room"
+    name: str
+    low: Point
+    high: Point
+    id: int | None = None  # of an object its instance id, of a room its index
+    is_target: bool = False  # what the question asks about
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,29 +50,54 @@ class Episode:
     answer: str
     question_type: str  # "location", "color", "color_room", "preposition", ...
     source: str  # which generator or benchmark made it, with its version
+    _: KW_ONLY
+    frame: str = "house"  # a key of FRAMES
     target_object: int | None = None  # instance id in the scene, as the renderer writes it
     target_room: int | None = None  # index of the scene's room
+    touched: tuple[Entity, ...] | None = None  # all that the answer depends on, the target first
     view_points: tuple[Pose, ...] | None = None  # poses from which the answer can be seen, best first
     goal_radius_m: float | None = None  # distance 0 is anywhere this close to a view point's position
     goal_turn_rad: float | None = None  # a walk may end looking this far beside a view point's heading
-    start: Pose | None = None  # where a walk from far away begins
+    floor_y_m: float | None = None  # height of the floor that poses stand on
+    spawns: Mapping[str, Spawn] | None = None  # "start", then "T-50", "T-30", "T-10" on the walk from there; "random"
+    walk: str | None = None  # the shortest one from "start", a letter an action: F forward, L left, R right, S stop
     program: str | None = None  # the functional program behind question and answer, as text
+
+    def __post_init__(self) -> None:
+        if self.frame not in FRAMES:
+            raise ValueError(f"episode {self.episode_id!r}: frame: expected one of {list(FRAMES)}, got {self.frame!r}")
+        if self.walk is not None and (set(self.walk[:-1]) - set("FLR") or self.walk[-1:] != "S"):
+            raise ValueError(
+                f"episode {self.episode_id!r}: walk: expected letters F, L, R and a last S, got {self.walk!r}"
+            )
+
+    @property
+    def start(self) -> Pose | None:
+        """Where a walk from far away begins."""
+        return self.spawns["start"].pose if self.spawns and "start" in self.spawns else None
 
     def to_dict(self) -> dict:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, fields: dict) -> "Episode":
+    def from_dict(cls, entry: Mapping) -> "Episode":
         """Rebuilds an episode from `to_dict`'s JSON; an unknown or missing key is a ValueError naming it."""
-        unknown = set(fields) - set(cls.__slots__)
-        if unknown:
-            raise ValueError(f"episode {fields.get('episode_id')!r}: unknown fields {sorted(unknown)}")
-        poses = {"view_points": fields.get("view_points"), "start": fields.get("start")}
-        if poses["view_points"] is not None:
-            poses["view_points"] = tuple(tuple(pose) for pose in poses["view_points"])
-        if poses["start"] is not None:
-            poses["start"] = tuple(poses["start"])
+        name = f"episode {entry.get('episode_id')!r}"
         try:
-            return cls(**{**fields, **poses})
-        except TypeError as error:
-            raise ValueError(f"episode {fields.get('episode_id')!r}: {error}") from None
+            given = dict(entry)
+            if given.get("view_points") is not None:
+                given["view_points"] = tuple(map(tuple, given["view_points"]))
+            if given.get("touched") is not None:
+                given["touched"] = tuple(_of(Entity, one, low=tuple, high=tuple) for one in given["touched"])
+            if given.get("spawns") is not None:
+                given["spawns"] = {key: _of(Spawn, one, pose=tuple) for key, one in given["spawns"].items()}
+            return _of(cls, given)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def _of(kind: type, entry: Mapping, **convert: type) -> object:
+    """A dataclass from its fields; ValueError for one that it does not have."""
+    if unknown := set(entry) - {field.name for field in fields(kind)}:
+        raise ValueError(f"unknown fields {sorted(unknown)}")
+    return kind(**{**entry, **{name: of(entry[name]) for name, of in convert.items()}})

@@ -52,7 +52,16 @@ def some_episodes(house: House, count: int) -> list[Episode]:
     targets = [(thing.id,) for thing in house.objects]
     seen = [(t[0], v) for t, v in zip(targets, ViewPointFinder()(house, targets), strict=True) if v][:count]
     return [
-        Episode(f"{house.id}-{i}", house.id, "what color is it?", "red", "color", "bench", i, None, views, 0.25)
+        Episode(
+            f"{house.id}-{i}",
+            house.id,
+            "what color is it?",
+            "red",
+            "color",
+            "bench",
+            view_points=views,
+            goal_radius_m=0.25,
+        )
         for i, views in seen
     ]
 

@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from envs.actions import Action
-from envs.episode import Episode
+from envs.episode import Episode, Spawn
 from envs.eqa import ENV_ID, EQAVectorEnv
 from envs.house.navigation import HEADINGS_RAD
 from envs.house.rasterizer import Camera
@@ -24,7 +24,7 @@ def encode(question):
 
 def episode(number, question, goal, start, **changes):
     fields = {"scene_id": "small-0", "answer": "white", "question_type": "color", "source": "test"}
-    fields |= {"view_points": goal[0], "goal_radius_m": goal[1], "start": start} | changes
+    fields |= {"view_points": goal[0], "goal_radius_m": goal[1], "spawns": start and {"start": Spawn(start)}} | changes
     return Episode(f"e{number}", question=question, **fields)
 
 

@@ -11,7 +11,7 @@ from data.demonstrations import Demonstrations, build
 from data.generated import GeneratedEQA, Recorder
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
-from envs.episode import Episode
+from envs.episode import Episode, Spawn
 from envs.house.house import House
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
@@ -39,11 +39,11 @@ def episode(number: int) -> Episode:
         answer,
         kind,
         "by hand",
-        target,
-        room,
-        (view,),
-        0.25,
-        start=STARTS[number],
+        target_object=target,
+        target_room=room,
+        view_points=(view,),
+        goal_radius_m=0.25,
+        spawns={"start": Spawn(STARTS[number])},
     )
 
 

@@ -7,7 +7,7 @@ from data import generated
 from data.expert import shortest_walks
 from data.generated import Recorder
 from envs.actions import Action
-from envs.episode import Episode
+from envs.episode import Episode, Spawn
 from envs.house.house import House
 from tests.small_house import small_house
 
@@ -23,9 +23,9 @@ class CountingEncode:
 
 def episode(number: int, start: tuple[float, float, float] | None = None) -> Episode:
     view = ((6.3, 2.2, 0.0),)
-    return Episode(
-        f"small-{number}", "small-0", "what color is it?", "red", "color", "test", 4, 1, view, 0.25, start=start
-    )
+    goal = {"target_object": 4, "target_room": 1, "view_points": view, "goal_radius_m": 0.25}
+    spawns = None if start is None else {"start": Spawn(start)}
+    return Episode(f"small-{number}", "small-0", "what color is it?", "red", "color", "test", spawns=spawns, **goal)
 
 
 @pytest.fixture(scope="module")
