@@ -1,8 +1,9 @@
 """Balance of a question set, and the baseline that shows what is left of the bias.
 
 `entropy_filter` is the paper's (3.2): the answers of one question string over all houses must have a normalised entropy of
-at least 0.5, in at least four houses. `sample` draws a set of a given size close to given shares of question types.
-`MajorityBaseline` answers without looking, from the question string alone.
+at least 0.5, in at least four houses. An answer may still be right in 73 of 100 houses then. `paired_rounds` leaves
+nothing to guess: each string comes with each of its answers equally often. `sample` draws a set of a given size close to
+given shares of question types. `MajorityBaseline` answers without looking, from the question string alone.
 
 Axes: N episodes, A answers of the vocabulary.
 """
@@ -18,6 +19,8 @@ from data.rules import Balance
 from data.templates import Question
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
+
+Round = tuple[Question, ...]
 
 
 def normalized_entropy(counts: Iterable[int]) -> float:
@@ -41,10 +44,15 @@ def answer_counts(questions: Iterable[Question], judges: Container[str] | None =
     return counts
 
 
-def could_pass(questions: Sequence[Question], balance: Balance, judges: Container[str] | None = None) -> list[Question]:
-    """Drops what no removal of others could bring through `entropy_filter`: rare strings and those with one answer."""
+def could_pass(
+    questions: Sequence[Question], least: tuple[int, int], judges: Container[str] | None = None
+) -> list[Question]:
+    """Keeps the strings that occur in at least so many houses with at least so many answers.
+
+    What does not cannot be balanced, whatever else is removed, and need not be looked at.
+    """
     counts = answer_counts(questions, judges)
-    fine = {text for text, c in counts.items() if c.total() >= balance.min_houses and len(c) > 1}
+    fine = {text for text, c in counts.items() if c.total() >= least[0] and len(c) >= least[1]}
     return [question for question in questions if question.text in fine]
 
 
@@ -62,6 +70,49 @@ def entropy_filter(
         if c.total() >= balance.min_houses and normalized_entropy(c.values()) >= balance.min_entropy
     }
     return [question for question in questions if question.text in fine]
+
+
+def paired_rounds(
+    questions: Sequence[Question], split_of: Mapping[str, str], rng: np.random.Generator
+) -> dict[str, list[Round]]:
+    """Split -> rounds: one question string with each of its answers once, each time in another house.
+
+    A string has the same answers in all splits, so whoever hears the question alone is right in one of them, whatever was
+    learned. Of a string's answers those are taken, most frequent first, that keep most questions times the bits that each
+    asks for, every split counting the same; a string that train cannot ask is dropped. `split_of`: by house; questions of
+    other houses are left out.
+    """
+    by_text: dict[str, dict[str, dict[str, list[Question]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for question in questions:
+        if question.scene_id in split_of:
+            by_text[question.text][split_of[question.scene_id]][question.answer].append(question)
+    weights = {split: 1 / number for split, number in Counter(split_of.values()).items()}
+    rounds: dict[str, list[Round]] = {split: [] for split in weights}
+    for by_split in by_text.values():
+        counts = {split: {a: len(found) for a, found in by_split[split].items()} for split in sorted(by_split)}
+        answers = _paired_answers(counts, weights)
+        for split in counts if answers else ():
+            number = min(counts[split].get(answer, 0) for answer in answers)
+            drawn = [[by_split[split][a][i] for i in rng.permutation(counts[split].get(a, 0))] for a in answers]
+            rounds[split] += [tuple(of_answer[turn] for of_answer in drawn) for turn in range(number)]
+    return rounds
+
+
+def _paired_answers(counts: Mapping[str, Mapping[str, int]], weights: Mapping[str, float]) -> tuple[str, ...]:
+    """See `paired_rounds`; none where no two answers can be paired in train."""
+    total: Counter[str] = Counter()
+    for split, of_split in counts.items():
+        for answer, number in of_split.items():
+            total[answer] += number * weights[split]
+    ranked, best, most = sorted(total, key=lambda answer: (-total[answer], answer)), (), 0.0
+    for k in range(2, len(ranked) + 1):
+        kept = {split: min(of_split.get(a, 0) for a in ranked[:k]) for split, of_split in counts.items()}
+        worth = k * log(k) * sum(number * weights[split] for split, number in kept.items())
+        if kept.get("train") and worth > most:
+            best, most = tuple(ranked[:k]), worth
+    return best
 
 
 def quotas(count: int, shares: Mapping[str, float], available: Mapping[str, int]) -> dict[str, int]:
@@ -117,6 +168,35 @@ def sample(
         queue.sort(key=lambda entry: entry[:2])
         chosen.update((question.scene_id, question.number) for _, _, question in queue[: wanted[name]])
     return [question for question in questions if (question.scene_id, question.number) in chosen]
+
+
+def sample_rounds(
+    rounds: Sequence[Round],
+    count: int | None,
+    *,
+    shares: Mapping[str, float],
+    max_per_house: int,
+    rng: np.random.Generator,
+) -> list[Round]:
+    """As `sample`, of whole rounds, in random order: at most `count` questions, at most `max_per_house` a house."""
+    queues: dict[str, list[Round]] = {name: [] for name in shares}
+    for place in rng.permutation(len(rounds)):
+        if rounds[place][0].type in queues:
+            queues[rounds[place][0].type].append(rounds[place])
+    available = {name: sum(map(len, queue)) for name, queue in queues.items()}
+    room_for = max_per_house * len({question.scene_id for a_round in rounds for question in a_round})
+    wanted = quotas(room_for if count is None else min(count, room_for), shares, available)
+    per_house: Counter[str] = Counter()
+    chosen: list[Round] = []
+    for name, queue in sorted(queues.items(), key=lambda entry: wanted[entry[0]]):  # the rare ones first
+        left = wanted[name]
+        for a_round in queue:
+            houses = [question.scene_id for question in a_round]
+            if len(a_round) <= left and all(per_house[house] < max_per_house for house in houses):
+                per_house.update(houses)
+                left -= len(a_round)
+                chosen.append(a_round)
+    return chosen
 
 
 class MajorityBaseline:

@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int8, Int16, Int32, UInt64
 from numba import njit
 
 from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
-from envs.episode import Pose
+from envs.episode import Episode, Pose
 from envs.house.navigation import (
     FORWARD,
     HEADINGS_RAD,
@@ -37,6 +37,7 @@ from envs.house.navigation import (
 )
 
 Found = TypeVar("Found")
+LETTERS = "FLRS"  # of `Episode.walk`, in the order of Action
 LATTICE_M = 0.1
 HEADING_BITS = 6  # a pose in the search's queue is a cell and, in its lowest bits, a heading
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
@@ -183,6 +184,22 @@ def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
     beside = np.arange(-turns, turns + 1)
     headings = (heading_indices(views[:, 2])[:, None] + beside) % NUM_HEADINGS
     return np.column_stack([np.repeat(views[:, :2], len(beside), axis=0), headings.ravel()])
+
+
+def letters(actions: Int8[np.ndarray, " T"]) -> str:
+    """Actions as an `Episode` has them."""
+    return "".join(LETTERS[action] for action in actions.tolist())
+
+
+def walk_of(episode: Episode) -> Walk:
+    """The walk of an episode, replayed from its start; ValueError where it has none."""
+    if episode.walk is None or episode.start is None:
+        raise ValueError(
+            f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
+        )
+    x, z, heading_rad = episode.start
+    actions = np.array([LETTERS.index(letter) for letter in episode.walk], np.int8)
+    return _replay(x, z, int(heading_indices(np.array([heading_rad]))[0]), actions)
 
 
 def _replay(x: float, z: float, heading: int, actions: Int8[np.ndarray, " T"]) -> Walk:

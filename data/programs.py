@@ -1,127 +1,21 @@
-"""Functional programs: typed elementary operations, composed as text, run over a house to an answer (paper, 3.1).
+"""Functional programs: elementary operations composed as text, run over a house to an answer (paper, 3.1).
 
 `parse("color(unique(inside(objects(OBJ), unique(rooms(ROOM)))))")` is a program with the slots OBJ and ROOM; `bind` fills
 them, `run` answers in one house. Types are checked when a program is parsed: an operation that is asked for what it
 cannot take is a ValueError there, and never turns up while questions are generated. A program that has no single clear
-answer in a house (two sofas, an unclear relation, an object without a nameable colour) raises `Undefined`.
+answer in a house raises `Undefined`. It gives an Answer (a name or a colour), a Truth ("yes" or "no") or a Number.
 """
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from data.relations import CLEAR, RELATIONS, UNCLEAR, Relations, volume_m3
-from data.rules import Rules
+from data.operations import OPERATIONS, Operation, Sight, World
+from data.relations import RELATIONS
 from envs.house.catalog import CLASSES
-from envs.house.house import House, HouseObject
-
-
-class Undefined(Exception):
-    """The program has no single clear answer in this house; the message is the reason."""
-
-
-@dataclass
-class World:
-    """A house and the rules that programs run under; `touched` collects the objects that a run singled out, in order."""
-
-    house: House
-    rules: Rules
-    touched: list[HouseObject] = field(default_factory=list)
-
-    @cached_property
-    def relations(self) -> Relations:
-        return Relations(self.house, self.rules.thresholds)
-
-
-@dataclass(frozen=True)
-class Operation:
-    takes: tuple[str, ...]
-    gives: str
-    run: Callable
-
-
-# Several operations may share a name and differ in what they take.
-OPERATIONS: dict[str, list[Operation]] = {}
-
-
-def operation(signature: str) -> Callable[[Callable], Callable]:
-    """Registers an operation under its function's name. `signature` is like "Objects, Room -> Objects"."""
-
-    def register(run: Callable) -> Callable:
-        takes, gives = signature.split(" -> ")
-        name = run.__name__.split("_of_")[0]
-        OPERATIONS.setdefault(name, []).append(Operation(tuple(takes.split(", ")), gives, run))
-        return run
-
-    return register
-
-
-@operation("RoomType -> Rooms")
-def rooms(world: World, kind: str) -> list[int]:
-    return [i for i, room in enumerate(world.house.rooms) if room.type == kind]
-
-
-@operation("Category -> Objects")
-def objects(world: World, category: str) -> list[HouseObject]:
-    return [thing for thing in world.house.objects if thing.category == category]
-
-
-@operation("Objects, Room -> Objects")
-def inside(world: World, things: list[HouseObject], room: int) -> list[HouseObject]:
-    return [thing for thing in things if thing.room == room]
-
-
-@operation("Rooms -> Room")
-def unique_of_rooms(world: World, found: list[int]) -> int:
-    if len(found) != 1:
-        raise Undefined(f"{len(found)} such rooms")
-    return found[0]
-
-
-@operation("Objects -> Object")
-def unique_of_objects(world: World, found: list[HouseObject]) -> HouseObject:
-    """The only one. Tiny objects count as others do, for they make "the cup" ambiguous, but are never singled out."""
-    if len(found) != 1:
-        raise Undefined(f"{len(found)} such objects")
-    if volume_m3(found[0]) < world.rules.thresholds.min_volume_m3:
-        raise Undefined("too small")
-    world.touched.append(found[0])
-    return found[0]
-
-
-@operation("Object, Relation -> Objects")
-def related(world: World, anchor: HouseObject, relation: str) -> list[HouseObject]:
-    """What stands in the relation to the anchor; undefined if people could disagree about any object."""
-    near = [thing for thing in world.house.objects if thing.room == anchor.room]
-    verdicts = [(world.relations.judge(relation, thing, anchor), thing) for thing in near]
-    if any(verdict is UNCLEAR for verdict, _ in verdicts):
-        raise Undefined("unclear relation")
-    return [thing for verdict, thing in verdicts if verdict is CLEAR]
-
-
-@operation("Object -> Answer")
-def room(world: World, thing: HouseObject) -> str:
-    kind = world.house.rooms[thing.room].type
-    if kind not in world.rules.rooms:
-        raise Undefined("a room that is not asked about")
-    return kind
-
-
-@operation("Object -> Answer")
-def color(world: World, thing: HouseObject) -> str:
-    if thing.color is None:
-        raise Undefined("no color that a person would name")
-    return thing.color
-
-
-@operation("Object -> Answer")
-def name(world: World, thing: HouseObject) -> str:
-    if thing.category in world.rules.never_answers:
-        raise Undefined("a name that is never an answer")
-    return thing.category
-
+from envs.house.house import HouseObject
 
 SLOT_TYPES = {"OBJ": "Category", "ROOM": "RoomType", "REL": "Relation"}
 
@@ -173,15 +67,25 @@ Expression = Call | Slot | Value
 
 @dataclass(frozen=True)
 class Answered:
-    """What a program found: the answer and the objects that it singled out on the way, the one asked about first."""
+    """What a program found: the answer, and the objects and rooms that it came across, what is asked about first."""
 
     answer: str
     touched: tuple[HouseObject, ...]
+    rooms: tuple[int, ...]
+    sight: Sight
+
+
+# What a program may give, and how that is said.
+SAID: dict[str, Callable[[object], str]] = {
+    "Answer": str,
+    "Truth": lambda true: "yes" if true else "no",
+    "Number": str,
+}
 
 
 @dataclass(frozen=True)
 class Program:
-    """An expression that gives an answer. `str` of it can be parsed again."""
+    """An expression that gives an Answer, a Truth or a Number. `str` of it can be parsed again."""
 
     expression: Call
 
@@ -203,9 +107,9 @@ class Program:
         """Answers in the world's house, as `bind(names)` would. Raises Undefined if there is no single clear answer."""
         if any(slot.name not in names for slot in self.slots):
             raise ValueError(f"program {self}: expected names for {[s.name for s in self.slots]}, got {sorted(names)}")
-        world.touched.clear()
-        answer = self.expression.run(world, names)
-        return Answered(answer, tuple(world.touched))
+        world.forget()
+        answer = SAID[self.expression.type](self.expression.run(world, names))
+        return Answered(answer, *(tuple(dict.fromkeys(things)) for things in (world.touched, world.rooms)), world.sight)
 
 
 def parse(text: str) -> Program:
@@ -215,8 +119,8 @@ def parse(text: str) -> Program:
     except SyntaxError as error:
         raise ValueError(f"program {text!r}: {error.msg}") from None
     expression = _build(tree, text)
-    if expression.type != "Answer":
-        raise ValueError(f"program {text!r}: expected to give an Answer, gives {expression.type}")
+    if expression.type not in SAID:
+        raise ValueError(f"program {text!r}: expected to give an {' or '.join(SAID)}, gives {expression.type}")
     return Program(expression)
 
 

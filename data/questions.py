@@ -14,29 +14,31 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from data.balance import could_pass, entropy_filter, sample
+from data.balance import Round, could_pass, entropy_filter, paired_rounds, sample, sample_rounds
 from data.relations import volume_m3
-from data.rules import Rules, load_rules
+from data.rules import Balance, Rules, load_rules
+from data.spawns import Place
 from data.templates import Generator, Question
-from data.view_points import GOAL_RADIUS_M, GOAL_TURNS
-from data.visibility import Target, ViewPoints, Visible
+from data.view_points import GOAL_RADIUS_M, GOAL_TURNS, Target, ViewPoints, Visible, overview
 from data.vocabulary import Vocabulary
 from envs.actions import TURN_RAD
-from envs.episode import Episode
+from envs.episode import Entity, Episode, Point
 from envs.files import fingerprint, written_aside
 from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
 FORMAT = "eqa-questions"
 FORMAT_VERSION = 2
-GENERATOR = "questions-4"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-5"  # raise with every change of what is asked, or of where its answer is seen from
 REBUILD = "python scripts/make_questions.py rebuilds it"
 ALL_SPLITS = (*SPLITS, HUMAN)
+NUM_PASSES = 3  # over all houses: asking, looking, placing
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ def make_questions(
     counts: Mapping[str, int | None],
     seed: int,
     visible: Visible,
+    place: Place,
     question_set: str = "eqa_v1",
+    balance: str = "entropy",
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -61,9 +65,11 @@ def make_questions(
     """Makes the questions of all splits together, for the balance is judged over all houses.
 
     houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
-    visible: see `data.visibility`; asked once for each house, about the objects of questions that could be chosen.
+    visible: see `data.view_points`; asked once for each house, about what questions that could be chosen are about.
+    place: adds spawns and walks to the episodes of one house, see `data.spawns`.
+    balance: "none", "entropy" or "paired", see `data.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
-    progress: told (houses looked at, houses) after each house.
+    progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
     ValueError if a split ends up empty, saying which step removed what.
     """
     rules = rules or load_rules()
@@ -71,25 +77,39 @@ def make_questions(
         counts=counts,
         seed=seed,
         question_set=question_set,
+        balance=balance,
         rules=rules,
         made_from=made_from,
     )
     by_id = _check_houses(houses, counts)
-    shares, split_of = rules.sets[question_set], {house.id: split for split in houses for house in houses[split]}
-    generator = Generator(rules, list(shares))
-    steps = {"generated": [q for house in by_id.values() for q in generator.generate(house)]}
+    split_of = {house.id: split for split in houses for house in houses[split]}
+    generator = Generator(rules, list(rules.sets[question_set]))
     judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
-    steps["possible"] = could_pass(steps["generated"], rules.balance, judges)
-    steps["visible"], views = _look(steps["possible"], by_id, visible, progress)
-    steps["balanced"] = entropy_filter(steps["visible"], rules.balance, judges)
-    by_split = {split: [q for q in steps["balanced"] if split_of[q.scene_id] == split] for split in counts}
-    steps["known"], steps["chosen"] = _draw(by_split, counts, shares, rules.balance.max_per_house, seed)
+    steps: dict[str, list[Question]] = {"generated": []}
+
+    def report(number: int, done: int, total: int) -> None:
+        progress(number * len(by_id) + done * len(by_id) // total, NUM_PASSES * len(by_id))
+
+    for done, house in enumerate(by_id.values(), start=1):
+        steps["generated"] += generator.generate(house)
+        report(0, done, len(by_id))
+    steps["possible"] = could_pass(steps["generated"], _LEAST[balance](rules.balance), judges)
+    steps["visible"], views = _look(steps["possible"], by_id, visible, partial(report, 1))
+    draw = _draw_rounds if balance == "paired" else _draw
+    steps |= draw(
+        steps["visible"], split_of, counts, rules, shares=rules.sets[question_set], balance=balance, seed=seed
+    )
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
-    for q in steps["chosen"]:
-        seen_from = views[q.scene_id, _target(q, by_id)]
-        episodes[split_of[q.scene_id]].append(_episode(q, by_id[q.scene_id], seen_from))
+    by_house: dict[str, list[Question]] = {}
+    for question in steps["chosen"]:
+        by_house.setdefault(question.scene_id, []).append(question)
+    for done, (scene_id, of_house) in enumerate(by_house.items(), start=1):
+        seen = [None if q.sight == "house" else views[scene_id][_target(q, by_id)] for q in of_house]
+        found = [_episode(q, by_id[scene_id], poses) for q, poses in zip(of_house, seen, strict=True)]
+        episodes[split_of[scene_id]] += place(by_id[scene_id], found)
+        report(2, done, len(by_house))
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -100,21 +120,32 @@ def make_questions(
     return QuestionSet(episodes, header)
 
 
+# What a string needs at least, so that its balance is worth looking at: houses, different answers.
+_LEAST: dict[str, Callable[[Balance], tuple[int, int]]] = {
+    "none": lambda balance: (1, 1),
+    "entropy": lambda balance: (balance.min_houses, 2),
+    "paired": lambda balance: (2, 2),
+}
+
+
 def configuration(
     *,
     counts: Mapping[str, int | None],
     seed: int,
     question_set: str = "eqa_v1",
+    balance: str = "entropy",
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
 ) -> dict:
     """What `make_questions` writes into the header about its arguments: a file with the same is the same set."""
     rules = rules or load_rules()
-    if question_set not in rules.sets:
-        raise ValueError(f"question_set: expected one of {list(rules.sets)}, got {question_set!r}")
+    for name, given, known in (("question_set", question_set, rules.sets), ("balance", balance, _LEAST)):
+        if given not in known:
+            raise ValueError(f"{name}: expected one of {list(known)}, got {given!r}")
     return {
         "generator": GENERATOR,
         "set": question_set,
+        "balance": balance,
         "rules": fingerprint(rules.document),
         "counts": dict(counts),
         "seed": seed,
@@ -147,47 +178,99 @@ def _look(
     houses: Mapping[str, House],
     visible: Visible,
     progress: Callable[[int, int], None],
-) -> tuple[list[Question], dict[tuple[str, Target], ViewPoints]]:
-    """The questions whose answers can be seen, and from where each house's targets can."""
+) -> tuple[list[Question], dict[str, dict[Target, ViewPoints]]]:
+    """The questions whose answers can be seen, or about the whole house; and from where each house's targets can."""
     wanted: dict[str, set[Target]] = {}
     for question in questions:
-        wanted.setdefault(question.scene_id, set()).add(_target(question, houses))
-    views: dict[tuple[str, Target], ViewPoints] = {}
+        if question.sight != "house":
+            wanted.setdefault(question.scene_id, set()).add(_target(question, houses))
+    views: dict[str, dict[Target, ViewPoints]] = {scene_id: {} for scene_id in houses}
     for done, (scene_id, of_house) in enumerate(wanted.items(), start=1):
         targets = sorted(of_house)
-        found = visible(houses[scene_id], targets)
-        views.update({(scene_id, target): poses for target, poses in zip(targets, found, strict=True)})
+        views[scene_id] = dict(zip(targets, visible(houses[scene_id], targets), strict=True))
         progress(done, len(wanted))
-    return [q for q in questions if views[q.scene_id, _target(q, houses)]], views
+    seen = [q for q in questions if q.sight == "house" or views[q.scene_id][_target(q, houses)]]
+    return seen, views
 
 
 def _target(question: Question, houses: Mapping[str, House]) -> Target:
-    """All objects that the answer needs, the smallest first: it is the hardest to see."""
+    """What must be seen: all objects that the answer needs, the smallest first, for it is the hardest; or the room."""
+    if question.sight == "room":
+        return overview(question.rooms[0])
     things = houses[question.scene_id].objects
     return tuple(sorted(question.touched, key=lambda i: (volume_m3(things[i - 1]), i)))
 
 
 def _draw(
-    by_split: Mapping[str, Sequence[Question]],
+    questions: Sequence[Question],
+    split_of: Mapping[str, str],
     counts: Mapping[str, int | None],
+    rules: Rules,
+    *,
     shares: Mapping[str, float],
-    max_per_house: int,
+    balance: str,
     seed: int,
-) -> tuple[list[Question], list[Question]]:
-    """What train knows the words and the answer of, and of that the questions of the wanted numbers."""
+) -> dict[str, list[Question]]:
+    """What is left once strings are balanced, of that what train knows, of that the wanted numbers."""
+    judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
+    balanced = entropy_filter(questions, rules.balance, judges) if balance == "entropy" else list(questions)
     known: list[Question] = []
     chosen: list[Question] = []
     vocabulary = None
     for number, split in enumerate(ALL_SPLITS):
-        if split in by_split:
-            familiar = [q for q in by_split[split] if vocabulary is None or vocabulary.knows(q.text, q.answer)]
+        if split in counts:
+            of_split = [q for q in balanced if split_of[q.scene_id] == split]
+            familiar = [q for q in of_split if vocabulary is None or vocabulary.knows(q.text, q.answer)]
             rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-            drawn = sample(familiar, counts[split], shares=shares, max_per_house=max_per_house, rng=rng)
+            limits = {"shares": shares, "max_per_house": rules.balance.max_per_house}
+            drawn = sample(familiar, counts[split], **limits, rng=rng)
             if vocabulary is None and drawn:
                 vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn)
             known += familiar
             chosen += drawn
-    return known, chosen
+    return {"balanced": balanced, "known": known, "chosen": chosen}
+
+
+def _draw_rounds(
+    questions: Sequence[Question],
+    split_of: Mapping[str, str],
+    counts: Mapping[str, int | None],
+    rules: Rules,
+    *,
+    shares: Mapping[str, float],
+    balance: str,
+    seed: int,
+) -> dict[str, list[Question]]:
+    """As `_draw`, by whole rounds of one string with its different answers. The few homes that people designed are not
+    paired among themselves: they are asked what the others are."""
+    limits = {"shares": shares, "max_per_house": rules.balance.max_per_house}
+    paired = {scene_id: split for scene_id, split in split_of.items() if split != HUMAN}
+    rounds = paired_rounds(questions, paired, np.random.default_rng([seed, len(ALL_SPLITS)]))
+    asked = {(q.text, q.answer) for of_split in rounds.values() for a_round in of_split for q in a_round}
+    human = [(q,) for q in questions if split_of[q.scene_id] == HUMAN and (q.text, q.answer) in asked]
+    known: list[Round] = []
+    chosen: list[Round] = []
+    vocabulary = None
+    for number, split in enumerate(ALL_SPLITS):
+        if split in counts:
+            of_split = human if split == HUMAN else rounds.get(split, [])
+            familiar = [r for r in of_split if vocabulary is None or all(vocabulary.knows(q.text, q.answer) for q in r)]
+            rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
+            drawn = sample_rounds(familiar, counts[split], **limits, rng=rng)
+            if vocabulary is None and drawn:
+                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for r in drawn for q in r)
+            known += familiar
+            chosen += drawn
+    place = {(q.scene_id, q.number): i for i, q in enumerate(questions)}
+    steps = {
+        "balanced": [*human, *(r for of_split in rounds.values() for r in of_split)],
+        "known": known,
+        "chosen": chosen,
+    }
+    return {
+        step: sorted((q for r in found for q in r), key=lambda q: place[q.scene_id, q.number])
+        for step, found in steps.items()
+    }
 
 
 def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Sequence[House]]) -> None:
@@ -200,6 +283,7 @@ def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Se
 
 
 def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
+    goal = {} if view_points is None else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": GOAL_TURNS * TURN_RAD}
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -209,11 +293,32 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
         source=f"{GENERATOR} on {house.generator}",
         target_object=question.target_object,
         target_room=question.room,
+        touched=_entities(question, house),
         view_points=view_points,
-        goal_radius_m=GOAL_RADIUS_M,
-        goal_turn_rad=GOAL_TURNS * TURN_RAD,
+        floor_y_m=0.0,
         program=question.program,
+        **goal,
     )
+
+
+def _entities(question: Question, house: House) -> tuple[Entity, ...]:
+    """Objects, then rooms, what is asked about first. Boxes are rounded to millimetres."""
+    found = []
+    for i in question.touched:
+        thing = house.objects[i - 1]
+        low, high = np.min(thing.footprint(), axis=0), np.max(thing.footprint(), axis=0)
+        heights = (thing.position[1], thing.position[1] + thing.size_m[1])
+        found.append(Entity("object", thing.category, *_box(low, high, *heights), id=i, is_target=not found))
+    for index in question.rooms:
+        corners = np.array(house.rooms[index].polygon)
+        box = _box(corners.min(axis=0), corners.max(axis=0), 0.0, house.height_m)
+        found.append(Entity("room", house.rooms[index].type, *box, id=index, is_target=not found))
+    return tuple(found)
+
+
+def _box(low: np.ndarray, high: np.ndarray, bottom_m: float, top_m: float) -> tuple[Point, Point]:
+    corners = ((low[0], bottom_m, low[1]), (high[0], top_m, high[1]))
+    return tuple(tuple(round(float(value), 3) for value in corner) for corner in corners)
 
 
 def write_questions(path: Path, questions: QuestionSet) -> None:

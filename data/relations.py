@@ -10,6 +10,7 @@ is NOT.
 
 from dataclasses import dataclass
 from enum import Enum
+from math import hypot
 
 from shapely import Polygon
 
@@ -40,6 +41,9 @@ class Thresholds:
     clear_overlap: float
     some_overlap: float
     unclear_gap_factor: float
+    count_below: int
+    distance_gap_m: float
+    distance_ratio: float
 
     def of_gap(self, gap_m: float, limit_m: float) -> Verdict:
         """CLEAR up to the limit, UNCLEAR somewhat beyond it."""
@@ -59,11 +63,13 @@ class Relations:
     def __init__(self, house: House, thresholds: Thresholds) -> None:
         self.limits = thresholds
         self.footprints = {thing.id: Polygon(thing.footprint()) for thing in house.objects}
+        self.radius = {thing.id: hypot(thing.size_m[0], thing.size_m[2]) / 2 for thing in house.objects}
+        self.farthest = max(thresholds.beside_m * thresholds.unclear_gap_factor, 1.5 * thresholds.wall_gap_m)
         self.reach = {i: f.buffer(thresholds.wall_gap_m, join_style="mitre") for i, f in self.footprints.items()}
 
     def judge(self, relation: str, thing: HouseObject, anchor: HouseObject) -> Verdict:
         """Whether `thing` is <relation> `anchor`: "what is on the table?" asks for the thing on the anchor table."""
-        if thing.id == anchor.id or thing.room != anchor.room:
+        if thing.id == anchor.id or thing.room != anchor.room or self._far_apart(thing, anchor):
             return NOT
         if relation in ("on", "above"):
             return self._over(thing, anchor)[relation == "above"]
@@ -72,6 +78,13 @@ class Relations:
         if relation == "next to":
             return self._beside(thing, anchor)
         raise ValueError(f"relation: expected one of {RELATIONS}, got {relation!r}")
+
+    def _far_apart(self, one: HouseObject, other: HouseObject) -> bool:
+        """Whether no relation is possible, seen from circles round the footprints: saves most of the work."""
+        apart_m = hypot(one.position[0] - other.position[0], one.position[2] - other.position[2])
+        if one.on == other.id or other.on == one.id:
+            return False
+        return apart_m > self.radius[one.id] + self.radius[other.id] + self.farthest
 
     def _over(self, upper: HouseObject, lower: HouseObject) -> tuple[Verdict, Verdict]:
         """How clearly `upper` touches `lower` from above, and how clearly it is above with a gap."""

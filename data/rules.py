@@ -1,7 +1,8 @@
 """`load_rules()`: questions.yaml as checked types: question types, names, blacklists, thresholds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -30,7 +31,10 @@ class Form:
 @dataclass(frozen=True, slots=True)
 class QuestionType:
     forms: tuple[Form, ...]
-    skip: frozenset[str]  # object and room names that do not fill a slot
+    skip: frozenset[str] = frozenset()  # object and room names that do not fill a slot
+    also: tuple[str, ...] = ()  # classes that fill a slot besides the queryable ones
+    absent: bool = False  # whether a slot may be filled with what a house does not have
+    share: float = 1.0  # of all combinations of names, the same ones in every house
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,9 @@ class Rules:
     rooms: tuple[str, ...]
     rooms_with_on: tuple[str, ...]
     plurals: tuple[str, ...]
+    irregular_plurals: Mapping[str, str]
+    articles: Mapping[str, str]
+    confusable: Mapping[str, Sequence[str]]
     relations: tuple[str, ...]
     never_answers: tuple[str, ...]
     thresholds: Thresholds
@@ -52,7 +59,11 @@ class Rules:
             ("plurals", self.plurals, CLASSES),
             ("relations", self.relations, RELATIONS),
             ("never_answers", self.never_answers, CLASSES),
+            ("irregular_plurals", self.irregular_plurals, (*CLASSES, *self.rooms)),
+            ("articles", self.articles, (*CLASSES, *self.rooms)),
+            ("confusable", {*self.confusable, *chain(*self.confusable.values())}, CLASSES),
             *((f"types.{t}.skip", kind.skip, (*QUERYABLE, *self.rooms)) for t, kind in self.types.items()),
+            *((f"types.{t}.also", kind.also, CLASSES) for t, kind in self.types.items()),
             *((f"sets.{s}", shares, self.types) for s, shares in self.sets.items()),
         ):
             if unknown := sorted(set(names) - set(known)):
@@ -71,6 +82,7 @@ def load_rules(path: Path = RULES) -> Rules:
             balance=Balance(**_exactly(document["balance"], Balance, "balance")),
             document=document,
             **{key: tuple(document[key]) for key in _LISTS},
+            **{key: document[key] for key in ("irregular_plurals", "articles", "confusable")},
         )
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: {error}") from None
@@ -87,9 +99,20 @@ def _exactly(entry: dict, kind: type, where: str) -> dict:
 
 
 def _question_type(name: str, entry: dict) -> QuestionType:
-    if unknown := sorted(set(entry) - {"forms", "skip"}):
-        raise ValueError(f"types.{name}: unknown {unknown}; expected forms and perhaps skip")
+    if unknown := sorted(set(entry) - {"forms", "skip", "also", "absent", "share"}):
+        raise ValueError(f"types.{name}: unknown {unknown}; expected forms and perhaps skip, also, absent, share")
     forms = tuple(Form(**_exactly(form, Form, f"types.{name}.forms")) for form in entry.get("forms", ()))
     if not forms:
         raise ValueError(f"types.{name}: expected at least one entry in forms")
-    return QuestionType(forms, frozenset(entry.get("skip", ())))
+    kind = QuestionType(
+        forms=forms,
+        skip=frozenset(entry.get("skip", ())),
+        also=tuple(entry.get("also", ())),
+        absent=entry.get("absent", False),
+        share=entry.get("share", 1.0),
+    )
+    if not isinstance(kind.absent, bool) or not 0 < kind.share <= 1:
+        raise ValueError(
+            f"types.{name}: expected absent true or false and share above 0 up to 1, got {kind.absent!r}, {kind.share!r}"
+        )
+    return kind

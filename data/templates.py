@@ -5,11 +5,13 @@ answer.
 houses, and whether the answer can be seen, come after it (`data.balance`, `data.questions`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from zlib import crc32
 
-from data.programs import Program, Undefined, World, parse
+from data.operations import Sight, Undefined, World
+from data.programs import Program, Slot, parse
 from data.rules import Rules
 from envs.house.catalog import CLASSES, PALETTE, QUERYABLE
 from envs.house.house import House
@@ -25,9 +27,19 @@ class Question:
     text: str
     answer: str
     program: str
-    target_object: int  # the object that the question names first
-    touched: tuple[int, ...]  # every object singled out on the way to the answer, the target first
-    room: int  # of the target
+    touched: tuple[int, ...]  # every object that the answer depends on, the one asked about first
+    rooms: tuple[int, ...]  # likewise; with objects, their rooms
+    sight: Sight
+
+    @property
+    def target_object(self) -> int | None:
+        """The object that is asked about, None where that is a room."""
+        return self.touched[0] if self.sight == "objects" else None
+
+    @property
+    def room(self) -> int | None:
+        """The room that is asked about, or that the target is in; None where that is the house."""
+        return self.rooms[0] if self.sight != "house" else None
 
 
 @dataclass(frozen=True)
@@ -37,27 +49,50 @@ class Template:
     type: str
     text: str
     program: Program
-    skip: frozenset[str]
+    rules: Rules
 
     def __post_init__(self) -> None:
         for slot in self.program.slots:
-            if f"{{{slot.name}}}" not in self.text:
+            if not any(f"{{{form}}}" in self.text for form in _forms(slot)):
                 raise ValueError(
                     f"question type {self.type}: the program uses {slot.name}, the text {self.text!r} does not"
                 )
-        self.wording({slot.name: "" for slot in self.program.slots}, (), ())
+        self.wording({slot.name: "thing" for slot in self.program.slots})
 
-    def wording(self, values: dict[str, str], plurals: Sequence[str], rooms_with_on: Sequence[str]) -> str:
+    def wording(self, values: Mapping[str, str]) -> str:
         """The text with its slots filled; {is} agrees with the first object, {in} with the room."""
         names = [values[slot.name] for slot in self.program.slots if slot.type == "Category"]
-        agreeing = {
-            "is": "are" if names and names[0] in plurals else "is",
-            "in": "on" if values.get("ROOM") in rooms_with_on else "in",
+        words = {
+            "is": "are" if names and names[0] in self.rules.plurals else "is",
+            "in": "on" if values.get("ROOM") in self.rules.rooms_with_on else "in",
         }
+        for slot in self.program.slots:
+            name = values[slot.name]
+            words |= zip(_forms(slot), (name, self._with_article(name), self._plural(name)), strict=True)
         try:
-            return self.text.format(**agreeing, **values)
+            return self.text.format_map(words)
         except (KeyError, IndexError) as error:
             raise ValueError(f"question type {self.type}: {self.text!r} uses {error}, the program does not") from None
+
+    def _with_article(self, name: str) -> str:
+        if name in self.rules.plurals:
+            return name
+        return f"{self.rules.articles.get(name, 'an' if name[0] in 'aeiou' else 'a')} {name}"
+
+    def _plural(self, name: str) -> str:
+        """Of the last word; regular forms as English spells them."""
+        if name in self.rules.plurals:
+            return name
+        if name in self.rules.irregular_plurals:
+            return self.rules.irregular_plurals[name]
+        if name[-1] == "y" and name[-2] not in "aeiou":
+            return f"{name[:-1]}ies"
+        return f"{name}es" if name.endswith(("s", "x", "sh", "ch")) else f"{name}s"
+
+
+def _forms(slot: Slot) -> tuple[str, str, str]:
+    """What a text calls a slot: as it is, with its article, in the plural."""
+    return slot.name, f"a {slot.name}", f"{slot.name}S"
 
 
 class Generator:
@@ -68,10 +103,9 @@ class Generator:
             raise ValueError(f"question types: expected some of {list(rules.types)}, got {unknown}")
         self.rules = rules
         self.templates = [
-            Template(name, form.text, parse(form.program), rules.types[name].skip)
-            for name in types
-            for form in rules.types[name].forms
+            Template(name, form.text, parse(form.program), rules) for name in types for form in rules.types[name].forms
         ]
+        self._drawn: dict[tuple[int, tuple[str, ...]], list[tuple[str, ...]]] = {}
 
     def generate(self, house: House) -> list[Question]:
         """Every question about the house with one clear answer, in a fixed order. ValueError for a faulty house."""
@@ -84,26 +118,57 @@ class Generator:
                     found = template.program.run(world, values)
                 except Undefined:
                     continue
-                text = template.wording(values, self.rules.plurals, self.rules.rooms_with_on)
-                program, touched = str(template.program.bind(values)), tuple(thing.id for thing in found.touched)
-                room, number = found.touched[0].room, len(questions)
                 questions.append(
-                    Question(house.id, number, template.type, text, found.answer, program, touched[0], touched, room)
+                    Question(
+                        scene_id=house.id,
+                        number=len(questions),
+                        type=template.type,
+                        text=template.wording(values),
+                        answer=found.answer,
+                        program=str(template.program.bind(values)),
+                        touched=tuple(thing.id for thing in found.touched),
+                        rooms=tuple(dict.fromkeys((*(thing.room for thing in found.touched), *found.rooms))),
+                        sight=found.sight,
+                    )
                 )
         return questions
 
     def _fillings(self, template: Template, house: House) -> Iterator[dict[str, str]]:
-        """Every combination of the house's names, less those that the type skips."""
-        names = {
-            "Category": [n for n in QUERYABLE if any(thing.category == n for thing in house.objects)],
-            "RoomType": [n for n in self.rules.rooms if any(room.type == n for room in house.rooms)],
-            "Relation": list(self.rules.relations),
-        }
-        slots = template.program.slots
-        choices = [[n for n in names[slot.type] if n not in template.skip] for slot in slots]
-        for chosen in product(*choices):
-            if len(set(chosen)) == len(chosen):
-                yield dict(zip((slot.name for slot in slots), chosen))
+        """Every combination of names that may have an answer in the house, less those that the type leaves out."""
+        kind, slots = self.rules.types[template.type], template.program.slots
+        types = {room.type for room in house.rooms}
+        num_rooms = sum(slot.type == "RoomType" for slot in slots)
+        order = sorted(range(len(slots)), key=lambda i: slots[i].type != "RoomType")  # of the names in a combination
+        for rooms in product([name for name in self.rules.rooms if name in types], repeat=num_rooms):
+            there = _categories(house, rooms)
+            there = [name for name in (*QUERYABLE, *kind.also) if kind.absent or name in there]
+            for names in self._combinations(template, rooms, there):
+                yield {slots[i].name: name for i, name in zip(order, (*rooms, *names), strict=True)}
+
+    def _combinations(
+        self, template: Template, rooms: tuple[str, ...], there: Sequence[str]
+    ) -> Iterable[tuple[str, ...]]:
+        """Names for a template's other slots. Of a type with a share the same ones in every house, so drawn once."""
+        kind = self.rules.types[template.type]
+        categories = (*QUERYABLE, *kind.also) if kind.share < 1 else there
+        names = {"Category": categories, "Relation": self.rules.relations}
+        choices = [[n for n in names[s.type] if n not in kind.skip] for s in template.program.slots if s.type in names]
+        if kind.share == 1:
+            return (chosen for chosen in product(*choices) if len(set(chosen)) == len(chosen))
+        key = id(template), rooms
+        if key not in self._drawn:
+            self._drawn[key] = [
+                chosen
+                for chosen in product(*choices)
+                if len(set(chosen)) == len(chosen) and crc32(",".join((*rooms, *chosen)).encode()) < kind.share * 2**32
+            ]
+        known = {*there, *self.rules.relations}
+        return (chosen for chosen in self._drawn[key] if known.issuperset(chosen))
+
+
+def _categories(house: House, rooms: Sequence[str]) -> set[str]:
+    """What is in the house; if rooms are named, what is in one of these."""
+    return {thing.category for thing in house.objects if not rooms or house.rooms[thing.room].type in rooms}
 
 
 def check_annotations(house: House) -> None:

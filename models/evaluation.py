@@ -24,6 +24,7 @@ from data.balance import MajorityBaseline
 from data.datamodules import PADDED_ACTION, last_frames
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
+from data.spawns import SPAWNS
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode
 from envs.house.navigation import Goal
@@ -33,8 +34,6 @@ from envs.progress import progress
 from models.agent import Agent
 from models.eyes import Eyes
 from models.walkers import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker, Start
-
-SPAWNS = (10, 30, 50)
 
 
 @dataclass(frozen=True, slots=True)

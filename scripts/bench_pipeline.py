@@ -13,6 +13,7 @@ from data.curriculum import length_batches
 from data.datamodules import Walks
 from data.demonstrations import Demonstrations, Recording, build
 from data.generated import Recorder
+from data.spawns import place
 from data.view_points import ViewPointFinder
 from data.vocabulary import Vocabulary
 from envs.actions import Action
@@ -69,15 +70,17 @@ def some_episodes(house: House, count: int) -> list[Episode]:
 def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]:
     """Demonstrations of a few houses, and the seconds that each step took."""
     houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
-    recorder = Recorder(houses.__getitem__, eyes())
-    episodes = [some_episodes(house, args.episodes) for house in houses.values()]
-    recorder(episodes[0][0].scene_id, episodes[0])  # compiles
+    recorder, walk = Recorder(houses.__getitem__, eyes()), Timed(place)
+    asked = [some_episodes(house, args.episodes) for house in houses.values()]
+    first = next(iter(houses.values()))
+    recorder(first.id, place(first, asked[0]))  # compiles
+    episodes = [walk(house, of_house) for house, of_house in list(zip(houses.values(), asked, strict=True))[1:]]
     recorder.encode, recorder.renderer.render = Timed(recorder.encode), Timed(recorder.renderer.render)
     recorder = Timed(recorder)
-    recordings = [recorder(of_house[0].scene_id, of_house) for of_house in episodes[1:]]
+    recordings = [recorder(of_house[0].scene_id, of_house) for of_house in episodes]
     inner = recorder.function
     seconds = {"render": inner.renderer.render.seconds, "encode": inner.encode.seconds}
-    return recordings, {"walk": recorder.seconds - sum(seconds.values()), **seconds}
+    return recordings, {"walk": walk.seconds, "distances": recorder.seconds - sum(seconds.values()), **seconds}
 
 
 def bench_demos(args: argparse.Namespace) -> None:

@@ -3,14 +3,29 @@
 `possible_answers(document, question)` gives the set of answers that somebody could defend. A good question has one.
 """
 
+import itertools
 import math
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
+import yaml
+
+RULES = yaml.safe_load((Path(__file__).parents[1] / "data" / "questions.yaml").read_text())
 RELATIONS = "on|above|below|under|next to"
+PLACE = r"(?: (?:in|on) the (?P<room>.+))"
+NAME = r"(?:an? )?(?P<thing>.+?)"
 PATTERNS = (
     ("location", r"what room (?:is|are) the (?P<thing>.+) located in\?"),
-    ("color", r"what color (?:is|are) the (?P<thing>.+?)(?: (?:in|on) the (?P<room>.+))?\?"),
-    ("preposition", rf"what is (?P<relation>{RELATIONS}) the (?P<thing>.+?)(?: (?:in|on) the (?P<room>.+))?\?"),
+    ("color", rf"what color (?:is|are) the (?P<thing>.+?){PLACE}?\?"),
+    ("preposition", rf"what is (?P<relation>{RELATIONS}) the (?P<thing>.+?){PLACE}?\?"),
+    ("logical", rf"(?:is|are) there {NAME} (?P<word>and|or) (?:an? )?(?P<other>.+?){PLACE}\?"),
+    ("existence", rf"(?:is|are) there {NAME}{PLACE}\?"),
+    ("count rooms with", r"how many rooms in the house have (?P<things>.+) in them\?"),
+    ("count rooms", r"how many (?P<rooms>.+) are in the house\?"),
+    ("count", rf"how many (?P<things>.+?) are{PLACE}\?"),
+    ("distance", rf"(?:is|are) the (?P<thing>.+?) closer to the (?P<near>.+?) than to the (?P<far>.+?){PLACE}\?"),
+    ("distance", rf"(?:is|are) the (?P<thing>.+?) farther from the (?P<far>.+?) than from the (?P<near>.+?){PLACE}\?"),
 )
 
 
@@ -18,15 +33,77 @@ def possible_answers(house: dict, question: str) -> set[str]:
     for kind, pattern in PATTERNS:
         if match := re.fullmatch(pattern, question):
             asked = match.groupdict()
-            meant = [thing for thing in house["objects"] if thing["category"] == asked["thing"]]
-            if asked.get("room"):
-                meant = [thing for thing in meant if house["rooms"][thing["room"]]["type"] == asked["room"]]
-            if kind == "location":
-                return {house["rooms"][thing["room"]]["type"] for thing in meant}
-            if kind == "color":
-                return {thing["color"] for thing in meant}
-            return {a for thing in meant for a in related(house, asked["relation"], thing)}
+            if kind == "count rooms":
+                return {str(sum(room["type"] == singular(asked["rooms"]) for room in house["rooms"]))}
+            if kind == "count rooms with":
+                return rooms_with(house, singular(asked["things"]))
+            rooms = [i for i, room in enumerate(house["rooms"]) if asked.get("room") in (None, room["type"])]
+            if kind in ("location", "color", "preposition"):
+                meant = [t for t in called(house, asked["thing"]) if t["room"] in rooms]
+                return {a for thing in meant for a in describe(house, kind, asked, thing)}
+            return {answer for room in rooms for answer in in_room(house, kind, asked, room)}
     raise ValueError(f"no pattern fits {question!r}")
+
+
+def called(house: dict, name: str) -> list[dict]:
+    return [thing for thing in house["objects"] if thing["category"] == name]
+
+
+def describe(house: dict, kind: str, asked: dict, thing: dict) -> set[str]:
+    if kind == "location":
+        return {house["rooms"][thing["room"]]["type"]}
+    return {thing["color"]} if kind == "color" else related(house, asked["relation"], thing)
+
+
+def in_room(house: dict, kind: str, asked: dict, room: int) -> set[str]:
+    def here(name: str) -> list[dict]:
+        return [thing for thing in called(house, name) if thing["room"] == room]
+
+    def there(name: str) -> set[bool]:
+        if here(name):
+            return {True} if all(math.prod(thing["size_m"]) >= 0.0005 for thing in here(name)) else {True, False}
+        return {True, False} if any(here(other) for other in taken_for(name)) else {False}
+
+    if kind == "existence":
+        return {"yes" if found else "no" for found in there(asked["thing"])}
+    if kind == "logical":
+        pairs = itertools.product(there(asked["thing"]), there(asked["other"]))
+        return {"yes" if (one and other if asked["word"] == "and" else one or other) else "no" for one, other in pairs}
+    if kind == "count":
+        name = singular(asked["things"])
+        sure, perhaps = len(here(name)), sum(len(here(other)) for other in taken_for(name))
+        return {str(sure + more) for more in range(perhaps + 1)}
+    triples = itertools.product(here(asked["thing"]), here(asked["near"]), here(asked["far"]))
+    return {answer for triple in triples for answer in nearer(*triple)}
+
+
+def nearer(thing: dict, near: dict, far: dict) -> Iterator[str]:
+    """By the gap between the two and by their middles, each time with half a metre of doubt."""
+    for measure in (lambda a, b: distance(corners(a, 0.0), corners(b, 0.0)), middle_distance):
+        difference = measure(thing, far) - measure(thing, near)
+        yield from ["yes"] * (difference > -0.5) + ["no"] * (difference < 0.5)
+
+
+def middle_distance(one: dict, other: dict) -> float:
+    return math.dist(one["position"][::2], other["position"][::2])
+
+
+def rooms_with(house: dict, name: str) -> set[str]:
+    sure = {thing["room"] for thing in called(house, name)}
+    perhaps = {thing["room"] for other in taken_for(name) for thing in called(house, other)} - sure
+    return {str(len(sure) + more) for more in range(len(perhaps) + 1)}
+
+
+def taken_for(name: str) -> list[str]:
+    return RULES["confusable"].get(name, [])
+
+
+def singular(name: str) -> str:
+    if name in ("plates", "bookshelves"):
+        return {"plates": "plates", "bookshelves": "bookshelf"}[name]
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name[:-2] if name.endswith(("xes", "ches", "shes", "sses")) else name[:-1]
 
 
 def related(house: dict, relation: str, anchor: dict) -> set[str]:

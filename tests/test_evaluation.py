@@ -9,6 +9,7 @@ import torch
 
 from data.demonstrations import Demonstrations, build
 from data.generated import GeneratedEQA, Recorder
+from data.spawns import place
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode, Spawn
@@ -69,7 +70,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     house, episodes = small_house(), [episode(0), episode(1)]
     eyes = Eyes(Encoder(), precision="float32")
     path = tmp_path_factory.mktemp("demos") / "test.h5"
-    list(build(path, episodes, Recorder(lambda _: house, eyes), configuration={}))
+    list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
     vocabulary = Vocabulary.of(episodes)
     sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
     agent = Agent(

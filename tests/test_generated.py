@@ -1,11 +1,10 @@
-"""Recording demonstrations: what is stored belongs together, and an unlucky start does not end a build."""
+"""Recording demonstrations: what is stored belongs together."""
 
 import numpy as np
 import pytest
 
-from data import generated
-from data.expert import shortest_walks
 from data.generated import Recorder
+from data.spawns import place
 from envs.actions import Action
 from envs.episode import Episode, Spawn
 from envs.house.house import House
@@ -39,7 +38,8 @@ def recorder() -> Recorder:
 
 
 def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder: Recorder) -> None:
-    recording = recorder("small-0", [episode(0), episode(1, (1.0, 2.0, 0.0))])
+    placed = place(small_house(), [episode(0), episode(1, (1.0, 2.0, 0.0))])
+    recording = recorder("small-0", placed)
     ends = np.cumsum(recording.lengths) - 1
     assert (
         len(recording.actions)
@@ -52,25 +52,5 @@ def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder:
     assert recording.episodes[1].start == (1.0, 2.0, 0.0)
     for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
         assert e.start == pytest.approx(tuple(recording.poses[first]))
-
-
-def test_a_start_that_leads_nowhere_is_drawn_again_unless_the_episode_asks_for_it(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def unlucky(floor, goals, starts, or_none=False):
-        asked.append(starts)
-        if len(asked) <= 4 and or_none:
-            return [None] * len(goals)
-        if not or_none:
-            raise ValueError("no walk found")
-        return shortest_walks(floor, goals, starts, or_none=or_none)
-
-    monkeypatch.setattr(generated, "shortest_walks", unlucky)
-    recording = recorder("small-0", [episode(0)])
-    assert asked[0] == asked[1] != asked[2] == asked[3] != asked[4]
-    assert recording.episodes[0].start == tuple(asked[4][0])
-    asked.clear()
-    with pytest.raises(ValueError, match="no walk found"):
-        recorder("small-0", [episode(1, (1.0, 2.0, 0.0))])
+    with pytest.raises(ValueError, match="'small-0': has no walk"):
+        recorder("small-0", [episode(0)])

@@ -7,7 +7,8 @@ from math import pi
 
 import pytest
 
-from data.programs import Undefined, World, parse
+from data.operations import Undefined, World
+from data.programs import parse
 from data.relations import CLEAR, NOT, UNCLEAR, Relations
 from data.rules import RULES, load_rules
 from data.templates import Generator
@@ -40,7 +41,10 @@ def test_a_bound_program_is_text_that_parses_to_itself(rules):
         ("color(objects(OBJ))", "color takes"),
         ("room(unique(objects(ROOM)))", "objects takes"),
         ("room(unique(objects(OBJ), OBJ))", "unique takes"),
-        ("unique(objects(OBJ))", "expected to give an Answer"),
+        ("unique(objects(OBJ))", "expected to give an Answer or Truth or Number"),
+        ("exist(unique(objects(OBJ)))", "exist takes"),
+        ("both(count(objects(OBJ)), exist(objects(OBJ)))", "both takes"),
+        ("less(count(objects(OBJ)), count(objects(OBJ)))", "less takes"),
         ("colour(unique(objects(OBJ)))", "unknown operation colour"),
         ("color(unique(objects(THING)))", "unknown slot THING"),
         ('color(unique(objects("soffa")))', "objects takes"),
@@ -177,7 +181,7 @@ def test_a_house_with_faulty_annotations_is_refused_by_name(change, complaint, r
 
 
 def test_every_generated_question_has_the_answer_that_a_slow_reader_of_the_house_finds(rules):
-    generator = Generator(rules, V1)
+    generator = Generator(rules, list(rules.types))
     types = Counter()
     for seed in range(50):
         house = furnished(seed)
@@ -187,7 +191,8 @@ def test_every_generated_question_has_the_answer_that_a_slow_reader_of_the_house
             types[question.type] += 1
             found = parse(question.program).run(World(house, rules))
             assert (found.answer, tuple(t.id for t in found.touched)) == (question.answer, question.touched)
-    assert set(types) == set(V1) and min(types.values()) >= 15
+            assert set(found.rooms) <= set(question.rooms) and found.sight == question.sight
+    assert set(types) == set(rules.types) and min(types.values()) >= 15, types
 
 
 def with_rules(tmp_path, old: str, new: str):
@@ -230,3 +235,97 @@ def test_a_text_and_a_program_with_different_slots_are_refused(tmp_path):
     path = with_rules(tmp_path, "what color {is} the {OBJ}?", "what color {is} the {OBJ} {in} the {ROOM}?")
     with pytest.raises(ValueError, match="uses 'ROOM', the program does not"):
         Generator(load_rules(path), V1)
+
+
+def test_nothing_is_absent_beside_what_could_be_taken_for_it(rules):
+    questions = asked(house_of(thing("desk", 5, 5), thing("vase", 12, 5, room=1)), rules, ["existence", "count"])
+    assert questions["is there a desk in the living room?"] == "yes"
+    assert questions["is there a table in the kitchen?"] == questions["is there an ottoman in the kitchen?"] == "no"
+    assert "is there a table in the living room?" not in questions and "is there a cup in the kitchen?" not in questions
+    assert questions["how many vases are in the kitchen?"] == "1"
+    both = asked(house_of(thing("desk", 5, 5), thing("table", 3, 5)), rules, ["count", "existence"])
+    assert not any(text.startswith("how many") for text in both)
+    chairs = house_of(thing("chair", 3, 3), thing("chair", 5, 5), thing("picture frame", 7, 7))
+    assert asked(chairs, rules, ["count"]) == {
+        "how many chairs are in the living room?": "2",
+        "how many picture frames are in the living room?": "1",
+    }
+    assert not asked(chairs, rules, V1)
+    assert both["is there a table in the living room?"] == "yes"
+
+
+def test_an_answer_says_what_must_be_seen_for_it(rules):
+    house = house_of(thing("sofa", 3, 3), thing("vase", 5, 5), thing("vase", 7, 5), thing("sofa", 12, 5, room=1))
+
+    def seen(program, room="living room", one="sofa", other="bed"):
+        names = {"ROOM": room, "OBJ": one, "OBJ1": one, "OBJ2": other}
+        found = parse(program).run(World(house, rules), names)
+        return found.answer, found.sight, [t.id for t in found.touched], list(found.rooms)
+
+    in_room = "inside(objects({}), unique(rooms(ROOM)))"
+    one, two = (f"exist({in_room.format(name)})" for name in ("OBJ1", "OBJ2"))
+    assert seen(one) == ("yes", "objects", [1], [0])
+    assert seen(two) == ("no", "room", [], [0])
+    assert seen(f"both({one}, {two})") == seen(f"both({two}, {one})") == ("no", "room", [1], [0])
+    assert seen(f"either({one}, {two})") == seen(f"either({two}, {one})") == ("yes", "objects", [1], [0])
+    assert seen(f"either({two}, {two})") == ("no", "room", [], [0])
+    assert seen(f"count({in_room.format('OBJ')})", one="vase") == ("2", "objects", [2, 3], [0])
+    assert seen("count(rooms(ROOM))") == ("1", "house", [], [0])
+    assert seen("count(rooms_with(objects(OBJ)))") == ("2", "house", [1, 4], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("things", "answer"),
+    [
+        ((thing("cup", 1, 1), thing("vase", 3, 1), thing("bed", 8, 1)), "yes"),
+        ((thing("cup", 1, 1), thing("vase", 8, 1), thing("bed", 3, 1)), "no"),
+        ((thing("cup", 1, 1), thing("vase", 4, 1), thing("bed", 4.8, 1)), None),  # half a metre more is hard to see
+        ((thing("cup", 1, 1), thing("vase", 6.5, 1), thing("bed", 8, 1)), None),  # less than 1.5 times as far
+        ((thing("cup", 1, 1), thing("vase", 3, 1), thing("bed", 6, 1, size=(8, 1, 1))), None),  # middle far, edge near
+    ],
+    ids=["near", "far", "small difference", "small ratio", "long"],
+)
+def test_distances_are_compared_where_the_difference_is_easy_to_see(rules, things, answer):
+    program = parse('less(distance(unique(objects("cup")), unique(objects("vase"))), '
+                    'distance(unique(objects("cup")), unique(objects("bed"))))')  # fmt: skip
+    if answer is None:
+        with pytest.raises(Undefined, match="about as far"):
+            program.run(World(house_of(*things), rules))
+    else:
+        assert program.run(World(house_of(*things), rules)).answer == answer
+
+
+def test_counts_from_five_on_are_not_asked(rules):
+    for number in (1, 4, 5):
+        house = house_of(*(thing("vase", 1 + i, 5) for i in range(number)))
+        questions = asked(house, rules, ["count", "room_count"])
+        assert questions.get("how many vases are in the living room?") == (str(number) if number < 5 else None)
+        assert questions["how many kitchens are in the house?"] == "1"
+
+
+def test_articles_and_plurals_are_english(rules):
+    house = house_of(thing("bookshelf", 5, 5), rooms=("office", "lobby", "lobby"))
+    questions = asked(house, rules, ["existence", "count", "room_count", "room_object_count"])
+    for text in (
+        "is there an ottoman in the office?",
+        "is there a utensil holder in the office?",
+        "is there an xbox in the office?",
+        "are there plates in the office?",
+        "how many bookshelves are in the office?",
+        "how many lobbies are in the house?",
+        "how many rooms in the house have bookshelves in them?",
+    ):
+        assert text in questions, text
+    house = house_of(thing("xbox", 5, 5), thing("dishwasher", 7, 7), rooms=("office",))
+    assert {"how many xboxes are in the office?", "how many dishwashers are in the office?"} <= set(
+        asked(house, rules, ["count"])
+    )
+
+
+def test_a_share_draws_the_same_names_in_every_house(rules):
+    texts = [set(asked(furnished(seed), rules, ["logical"])) for seed in range(12)]
+    whole = {**rules.types, "logical": replace(rules.types["logical"], share=1.0)}
+    every = asked(furnished(0), replace(rules, types=whole), ["logical"])
+    assert 0.002 < len(texts[0]) / len(every) < 0.007
+    often = Counter(text for of_house in texts for text in of_house)
+    assert sum(number >= 10 for number in often.values()) > len(often) / 2

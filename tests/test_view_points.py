@@ -1,14 +1,18 @@
 """From where objects can be seen, alone and together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from shapely import LineString, Point, Polygon
 
-from data.view_points import GOAL_RADIUS_M, GOAL_TURNS, ViewPointFinder, look_around
+from data.view_points import DRAWN, GOAL_RADIUS_M, GOAL_TURNS, ViewPointFinder, look_around, overview, overviews
 from envs.actions import NUM_HEADINGS, TURN_RAD
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.navigation import HEADINGS_RAD, build_floor
+from envs.house.navigation import HEADINGS_RAD, Floor, build_floor
 from envs.house.rasterizer import Camera, Renderer
+from envs.metrics import inside_polygon
 from tests.small_house import small_house
 
 SOFA, RUG, TABLE, REFRIGERATOR = 1, 2, 3, 4
@@ -68,12 +72,12 @@ def test_the_best_view_is_first(found, pixels):
 
 
 def test_looking_around_sees_what_each_heading_sees(house):
-    camera = Camera(height_px=56, width_px=56)
-    renderer = Renderer(camera, ("instance_id",))
-    renderer.load([build_scene(house, load_catalog())])
+    around_renderer, renderer = Renderer(DRAWN, ("instance_id",)), Renderer(Camera(56, 56), ("instance_id",))
+    for one in (around_renderer, renderer):
+        one.load([build_scene(house, load_catalog())])
     place = np.array([[2.0, 2.5]])
-    around = look_around(renderer, 0, place, np.arange(5))[0]
-    np.testing.assert_allclose(around.sum(axis=1), 1, atol=1e-5)
+    around = look_around(around_renderer, 0, place, np.arange(5))[0]
+    np.testing.assert_allclose(around.sum(axis=1), 1, atol=0.03)
     poses = np.column_stack([np.repeat(place, NUM_HEADINGS, axis=0), HEADINGS_RAD])
     drawn = renderer.render(np.zeros(NUM_HEADINGS, np.int32), poses)["instance_id"]
     across = (2 * (np.arange(56) + 0.5) / 56 - 1) * np.tan(np.pi / 6)
@@ -102,3 +106,36 @@ def test_view_points_do_not_depend_on_what_else_is_asked(house, found):
 def test_unknown_objects_are_refused(house, target):
     with pytest.raises(ValueError, match="objects 1 to 4"):
         ViewPointFinder()(house, [target])
+
+
+def slow_share(polygon, pose, points):
+    """Of a room's floor, what lies within 30 degrees of straight ahead with no wall of the room in between."""
+    room, seen = Polygon(polygon).buffer(1e-6), 0
+    for point in points:
+        ahead = np.array([-np.sin(pose[2]), -np.cos(pose[2])]) @ (point - pose[:2])
+        away = np.hypot(*(point - pose[:2]))
+        seen += away > 0 and ahead >= away * np.cos(np.pi / 6) and room.covers(LineString([pose[:2], point]))
+    return seen / len(points)
+
+
+def test_an_overview_has_most_of_a_room_before_it(house):
+    corner = [(0.0, 0.0), (0.0, 6.0), (3.0, 6.0), (3.0, 3.0), (7.0, 3.0), (7.0, 0.0)]
+    rng = np.random.default_rng(0)
+    for polygon in (corner, *(room.polygon for room in house.rooms)):
+        one = replace(house, rooms=[replace(house.rooms[0], polygon=polygon)])
+        cells = np.stack(np.meshgrid(*[np.arange(-0.45, 12, 0.1)] * 2), axis=-1)
+        floor = Floor("one", (-0.5, -0.5), 0.1, inside_polygon(cells, polygon))
+        low, high = np.min(polygon, axis=0), np.max(polygon, axis=0)
+        points = rng.uniform(low, high, (300, 2))
+        points = points[[Polygon(polygon).covers(Point(p)) for p in points]]
+        (poses,) = overviews(one, floor, [0])
+        shares = [slow_share(polygon, np.array(pose), points) for pose in poses[:6]]
+        anywhere = [slow_share(polygon, np.array([*p, h]), points) for p in points[:12] for h in HEADINGS_RAD[::5]]
+        assert min(shares) >= 0.65 * max(anywhere), (polygon, shares, max(anywhere))
+        assert floor.is_free(np.array(poses)).all() and 1 <= len(poses) <= 48
+
+
+def test_a_room_and_an_object_are_asked_for_together(house, found):
+    floor = build_floor(house, build_scene(house, load_catalog()), load_catalog().meshes)
+    both = ViewPointFinder()(house, [overview(1), (SOFA,), overview(0)])
+    assert both == [overviews(house, floor, [1])[0], found[SOFA,], overviews(house, floor, [0])[0]]

@@ -1,0 +1,103 @@
+"""Where walks begin, and how far it is from there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from data import spawns
+from data.expert import costs_to_go, shortest_walks, walk_of
+from data.spawns import CLEARANCE_M, place, rooms_at
+from envs.episode import Episode, Spawn
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
+from envs.house.navigation import Goal, build_floor, distance_fields, distances_at
+from envs.metrics import inside_polygon
+from tests.small_house import small_house
+
+
+def episode(number: int, **changes: object) -> Episode:
+    goal = {"target_object": 4, "target_room": 1, "view_points": ((6.3, 2.2, 0.0),), "goal_radius_m": 0.25}
+    return Episode(f"small-{number}", "small-0", "what color is it?", "red", "color", "test", **(goal | changes))
+
+
+@pytest.fixture(scope="module")
+def floors():
+    house, meshes = small_house(), load_catalog().meshes
+    scene = build_scene(house, load_catalog())
+    return [build_floor(house, scene, meshes, radius_m=radius) for radius in (0.1, CLEARANCE_M)]
+
+
+@pytest.fixture(scope="module")
+def placed():
+    return place(small_house(), [episode(number) for number in range(12)])
+
+
+def test_spawns_lie_on_the_walk_and_know_how_far_it_is(placed, floors):
+    field = distance_fields(floors[0], [Goal.of(placed[0])])[0]
+    polygons = [room.polygon for room in small_house().rooms]
+    long = 0
+    for e in placed:
+        walk = walk_of(e)
+        assert e.spawns["start"].pose == tuple(walk.poses[0]) and e.spawns["start"].num_actions == len(e.walk)
+        assert e.walk == "".join("FLRS"[action] for action in walk.actions) and e.walk.index("S") == len(e.walk) - 1
+        for k in (10, 30, 50):
+            assert (f"T-{k}" in e.spawns) == (len(walk.actions) >= k)
+        for name, spawn in e.spawns.items():
+            assert spawn.distance_m == pytest.approx(
+                distances_at(floors[0], field, np.array([spawn.pose]))[0], abs=1e-3
+            )
+            if name != "random":
+                left = walk.poses[len(walk.poses) - spawn.num_actions :]
+                assert spawn.pose == tuple(left[0])
+                through = {i for i, polygon in enumerate(polygons) for pose in left if inside_polygon(pose, polygon)}
+                assert spawn.num_rooms == len(through)
+        long += "T-30" in e.spawns
+    assert long > 3 and len({e.spawns["random"].pose for e in placed}) == 12
+
+
+def test_a_random_spawn_has_the_length_of_the_shortest_walk(placed, floors):
+    for e in placed[:4]:
+        found = [costs_to_go(floor, [Goal.of(e)])[0] for floor in floors]
+        spawn = e.spawns["random"]
+        ground = found[1] if floors[1].is_free(np.array([spawn.pose]))[0] else found[0]
+        assert len(ground.walk(spawn.pose).actions) == spawn.num_actions
+
+
+def test_places_are_a_function_of_the_episode_alone(placed):
+    again = place(small_house(), [episode(5)])
+    assert again == [placed[5]]
+
+
+def test_a_given_start_is_kept_and_a_question_without_a_goal_only_spawned(floors):
+    given = episode(0, spawns={"start": Spawn((1.0, 2.0, 0.0))})
+    aimless = episode(1, target_object=None, target_room=None, view_points=None, goal_radius_m=None)
+    first, second = place(small_house(), [given, aimless])
+    assert first.start == (1.0, 2.0, 0.0) and first.walk
+    assert second.walk is None and set(second.spawns) == {"start", "random"}
+    assert all(s.distance_m is None and s.num_actions is None for s in second.spawns.values())
+    assert floors[0].is_free(np.array([s.pose for s in second.spawns.values()])).all()
+
+
+def test_a_start_that_leads_nowhere_is_drawn_again_unless_the_episode_asks_for_it(monkeypatch):
+    asked = []
+
+    def unlucky(floor, goals, starts, or_none=False):
+        asked.append(starts)
+        return [None] * len(goals) if len(asked) <= 4 else shortest_walks(floor, goals, starts, or_none=or_none)
+
+    monkeypatch.setattr(spawns, "shortest_walks", unlucky)
+    (found,) = place(small_house(), [episode(0)])
+    assert asked[0] == asked[1] != asked[2] == asked[3] != asked[4]
+    assert found.start == asked[4][0] and found.spawns["random"].pose == asked[4][1]
+    monkeypatch.setattr(spawns, "shortest_walks", lambda floor, goals, starts, or_none=False: [None] * len(goals))
+    with pytest.raises(ValueError, match=r"small-0: no walk found from any of 8 places, the last \(1.0, 2.0, 0.0\)"):
+        place(small_house(), [replace(episode(1), spawns={"start": Spawn((1.0, 2.0, 0.0))})])
+
+
+def test_a_pose_in_a_wall_counts_to_the_room_before_it():
+    house = small_house()
+    (ax, az), (bx, bz) = (np.mean(room.polygon, axis=0) for room in house.rooms[:2])
+    poses = np.array([[ax, az, 0.0], [-50.0, 0.0, 0.0], [bx, bz, 0.0], [-50.0, 0.0, 0.0]])
+    assert rooms_at(house, poses).tolist() == [0, 0, 1, 1]
+    assert rooms_at(house, poses[1:]).tolist() == [1, 1, 1]
