@@ -98,7 +98,7 @@ class CostToGo:
         )
         if length < 0:
             raise ValueError(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
-        return _replay(start[0], start[1], heading, actions[:length].copy())
+        return replay(start, actions[:length].copy())
 
     def action(self, pose: Pose) -> Action:
         """What the expert does at any pose, for instance at one that a learner has reached."""
@@ -185,9 +185,13 @@ def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
     return np.column_stack([np.repeat(views[:, :2], len(beside), axis=0), headings.ravel()])
 
 
-def _replay(x: float, z: float, heading: int, actions: Int8[np.ndarray, " T"]) -> Walk:
-    """The poses of a walk that is known to be free, by the additions that the simulator makes."""
+def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
+    """The poses of a walk that is known to be free, by the additions that the simulator makes.
+
+    ValueError where `start` does not look along a whole turn.
+    """
     poses = np.empty((len(actions), 3))
+    x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])
     for t, action in enumerate(actions):
         poses[t] = x, z, HEADINGS_RAD[heading]
         if action == FORWARD:
