@@ -197,7 +197,8 @@ def _entity(one: dict, where: str) -> Entity:
     expect(all(isinstance(name, str) for name in names), "a text or texts", names, where=f"{where}.name")
     number = one.get("id")
     expect(number is None or _is_whole(number), "a whole number", number, where=f"{where}.id")
-    return Entity(one["type"], SEVERAL.join(names), tuple(box["min"]), tuple(box["max"]), number, bool(one["target"]))
+    low, high = (tuple(map(float, box[corner])) for corner in ("min", "max"))
+    return Entity(one["type"], SEVERAL.join(names), low, high, number, bool(one["target"]))
 
 
 def _is_whole(value: object) -> bool:
