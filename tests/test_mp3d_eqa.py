@@ -104,7 +104,7 @@ def test_our_episodes_come_back_whole(written):
 def test_the_same_episodes_give_the_same_bytes(written):
     before = written.read_bytes()
     write_mp3d_eqa(written, iter(EPISODES), vocabulary=WORDS)
-    assert written.read_bytes() == before
+    assert written.read_bytes() == before and before[4:8] == bytes(4), "no time of writing"
 
 
 def test_what_is_written_is_what_habitat_lab_takes_and_can_be_trained_on(written):
@@ -186,6 +186,8 @@ def test_headings_come_back_exactly():
         given = bare(spawns=start, view_points=((0.0, 0.0, heading),))
         back = from_entry({**to_entry(given, number=0, vocabulary=WORDS), "info": None})
         assert back.start[2] == heading == turns * TURN_RAD and back.view_points == given.view_points
+    hardly_turned = {**FOREIGN["episodes"][0], "start_rotation": [0, -1e-12, 0, 1], "shortest_paths": None}
+    assert from_entry(hardly_turned).start[2] == 0.0
     odd = from_entry({**FOREIGN["episodes"][0], "start_rotation": heading_to_rotation(-0.3), "shortest_paths": None})
     assert odd.start[2] == pytest.approx(2 * math.pi - 0.3, abs=1e-12)
 
@@ -280,6 +282,15 @@ def test_a_file_that_habitat_lab_has_saved_again_is_read(written):
     assert read_mp3d_eqa(save(document, written)) == EPISODES
 
 
+def test_notes_hold_only_what_has_no_place_and_never_outdo_what_has(written):
+    entry = document_of(written)["episodes"][0]
+    notes = entry["info"]["eqa"]
+    assert not {"question", "answer", "question_type", "view_points", "walk"} & set(notes)
+    entry["question"]["answer_text"] = "red"
+    read = from_entry({**entry, "info": {"eqa": {**notes, "answer": "blue", "walk": "S"}}})
+    assert read.answer == "red" and read.walk == WALK
+
+
 def test_notes_that_contradict_what_habitat_lab_reads_are_refused(written):
     document = document_of(written)
     entry = document["episodes"][0]
@@ -326,7 +337,7 @@ E0 = ("episodes", 0)
         ((*E0, "info"), [], "info: expected an object"),
     ],
 )
-def test_what_habitat_lab_would_not_take_is_refused_by_name(tmp_path, place, value, complaint):
+def test_a_wrong_file_is_refused_by_name(tmp_path, place, value, complaint):
     document = copy.deepcopy(FOREIGN)
     set_in(document, place, value)
     path = save(document, tmp_path / "val.json.gz")

@@ -2,7 +2,8 @@
 
 Read off habitat-lab at commit 0fb6f43: `datasets/eqa/mp3d_eqa_dataset.py` builds `EQAEpisode` (`tasks/eqa/eqa.py`),
 `ObjectGoal`, `AgentState` and `ShortestPathPoint` from a file's entries by keyword, so a key that a class does not have
-ends in a TypeError there, and in a ValueError that says where, here. Beside `episodes` and the vocabularies, and inside
+ends in a TypeError there, and in a ValueError that says where, here. It looks at hardly any value; here they must be
+what the classes declare, where the data set itself keeps to that. Beside `episodes` and the vocabularies, and inside
 these two, it takes whatever comes.
 """
 
