@@ -55,6 +55,7 @@ def main() -> None:
         )
     except ValueError as error:
         sys.exit(f"convert_questions: {error}")
+    console.print(f"\n{arguments.target}", markup=False)
     for table in report.tables():
         console.print(table)
 
@@ -89,7 +90,7 @@ class Report:
         for split, counts in self.written.items():
             columns = (counts[name] for name in ("start", "walk", "view_points", "touched"))
             row = [counts["questions"], len(self.houses[split]), *columns]
-            written.add_row(split, str(self.files[split]), *map(str, row))
+            written.add_row(split, self.files[split].name, *map(str, row))
         if not self.lost:
             return [written]
         total = sum(counts["questions"] for counts in self.written.values())
