@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int16, Int32, UInt64
 from numba import njit
 
-from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
+from envs.actions import LETTERS, NUM_HEADINGS, STEP_M, TURN_RAD, Action
 from envs.episode import Episode, Pose
 from envs.house.navigation import (
     FORWARD,
@@ -37,7 +37,6 @@ from envs.house.navigation import (
 )
 
 Found = TypeVar("Found")
-LETTERS = "FLRS"  # of `Episode.walk`, in the order of Action
 LATTICE_M = 0.1
 HEADING_BITS = 6  # a pose in the search's queue is a cell and, in its lowest bits, a heading
 SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as one in A*
@@ -99,7 +98,7 @@ class CostToGo:
         )
         if length < 0:
             raise ValueError(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
-        return _replay(start[0], start[1], heading, actions[:length].copy())
+        return replay(start, actions[:length].copy())
 
     def action(self, pose: Pose) -> Action:
         """What the expert does at any pose, for instance at one that a learner has reached."""
@@ -197,14 +196,17 @@ def walk_of(episode: Episode) -> Walk:
         raise ValueError(
             f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
         )
-    x, z, heading_rad = episode.start
     actions = np.array([LETTERS.index(letter) for letter in episode.walk], np.int8)
-    return _replay(x, z, int(heading_indices(np.array([heading_rad]))[0]), actions)
+    return replay(episode.start, actions)
 
 
-def _replay(x: float, z: float, heading: int, actions: Int8[np.ndarray, " T"]) -> Walk:
-    """The poses of a walk that is known to be free, by the additions that the simulator makes."""
+def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
+    """The poses of a walk that is known to be free, by the additions that the simulator makes.
+
+    ValueError where `start` does not look along a whole turn.
+    """
     poses = np.empty((len(actions), 3))
+    x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])
     for t, action in enumerate(actions):
         poses[t] = x, z, HEADINGS_RAD[heading]
         if action == FORWARD:

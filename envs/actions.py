@@ -16,6 +16,7 @@ class Action(IntEnum):
 
 
 NUM_ACTIONS = len(Action)
+LETTERS = "FLRS"  # an action's letter is at its id: walks as text, see `envs.episode`
 STEP_M = 0.25
 NUM_HEADINGS = 40
 TURN_RAD = 2 * math.pi / NUM_HEADINGS

@@ -22,6 +22,7 @@ from envs.house.house import House
 from envs.house.scene import Scene
 
 DATASET = "eqa.scene_dataset_config.json"
+STAGE = ".stage_config.json"  # behind a house's id: what habitat-sim takes for a scene
 _SPREAD = 0x9E3779  # odd, so that multiples of it are different for all ids of 24 bits
 _UP, _FRONT = [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]
 
@@ -40,8 +41,8 @@ def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
         f"{house.id}.stage.glb": house_glb(house, scene, catalog, both_sides=True),
         f"{house.id}.semantic.glb": semantic_glb(house, scene, catalog),
         f"{house.id}.semantic.txt": semantic_text(named).encode(),
-        f"{house.id}.stage_config.json": _json(stage_config(house.id)),
-        DATASET: _json({"stages": {"paths": {".json": ["*.stage_config.json"]}}}),
+        f"{house.id}{STAGE}": _json(stage_config(house.id)),
+        DATASET: _json({"stages": {"paths": {".json": [f"*{STAGE}"]}}}),
     }
     for name, content in contents.items():
         with written_aside(folder / name) as aside:

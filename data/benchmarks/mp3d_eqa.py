@@ -1,0 +1,285 @@
+"""MP3D-EQA v1, the `.json.gz` that habitat-lab's EQA task reads (Wijmans et al., CVPR 2019), to Episodes and back.
+
+habitat-lab lets an episode carry anything under `info`; what its layout has no place for stands there as `info.eqa`
+(boxes, further spawns, program, ids, ...), so that our episodes come back whole. `data.benchmarks.mp3d_schema` has the
+layout, docs/question-formats.md the fields. Positions and headings are ours unchanged; a rotation is (x, y, z, w).
+
+Axes: T points of a path, its last one with action 3, stop.
+"""
+
+import gzip
+import io
+import json
+from collections.abc import Iterable, Mapping
+from math import atan2, cos, hypot, pi, sin
+from pathlib import Path
+
+import numpy as np
+
+from data.benchmarks import as_question
+from data.benchmarks.mp3d_schema import check, check_episode
+from data.expert import replay
+from data.vocabulary import Vocabulary, tokenize
+from envs.actions import LETTERS, TURN_RAD, Action
+from envs.episode import Entity, Episode, Point, Pose, Spawn
+from envs.files import written_aside
+from envs.house.habitat_files import DATASET, STAGE
+
+SOURCE = "mp3d_eqa_v1"
+SCENES = "data/scene_datasets/"  # what habitat-lab cuts off and puts its scenes_dir in place of
+UNKNOWN_ANSWER = "<unk>"
+UNKNOWN_TYPE = "unknown"
+OURS = "eqa"  # the key under `info`
+IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # what the layout itself holds
+SAME_FLOOR_M = 0.5  # a view point further above or below the start is on another storey
+CLOSE = 1e-3  # metres and radians within which a stored path is a walk of ours
+UPRIGHT = 1e-3  # the most that a quaternion's x and z are for a turn about Y
+
+
+def read_mp3d_eqa(path: Path) -> list[Episode]:
+    """All episodes of a split's file; the whole file is in memory, as it is one JSON document.
+
+    ValueError where it is damaged or habitat-lab would not take it.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            document = check(json.load(file))
+        return [from_entry(entry, where=f"episodes[{n}]") for n, entry in enumerate(document["episodes"])]
+    except (OSError, EOFError, ValueError) as error:
+        raise ValueError(f"{path}: not a usable MP3D-EQA file ({error})") from None
+
+
+def write_mp3d_eqa(
+    path: Path, episodes: Iterable[Episode], *, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa"
+) -> None:
+    """Writes one split, an episode at a time, numbered from 0. Aside first and then renamed; same input, same bytes.
+
+    vocabulary: of all splits, or of train where the others keep to its words.
+    scenes: the folder with our exported houses (scripts/export_house.py), as seen from where habitat-lab runs.
+    ValueError names an episode without a start or a target, or with a word or answer that the vocabulary lacks.
+    """
+    words = json.dumps({"word_list": list(vocabulary.words)})
+    answers = json.dumps({"word_list": [UNKNOWN_ANSWER, *vocabulary.answers]})
+    with (
+        written_aside(path) as aside,
+        aside.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8") as file,
+    ):
+        file.write(f'{{"question_vocab": {words},\n"answer_vocab": {answers},\n"episodes": [')
+        for number, episode in enumerate(episodes):
+            entry = to_entry(episode, number=number, vocabulary=vocabulary, scenes=scenes)
+            file.write(("," if number else "") + "\n" + json.dumps(entry, allow_nan=False))
+        file.write("\n]}\n")
+
+
+def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa") -> dict:
+    """An entry of `episodes`; see `write_mp3d_eqa`."""
+    floor_y, start = _floor(episode), _start(episode)
+    walk = [LETTERS.index(letter) for letter in episode.walk or ""]
+    points = [{**_state(pose, floor_y), "action": action} for pose, action in zip(_poses(start, walk), walk)]
+    state = _state(start, floor_y)
+    ours = {k: v for k, v in episode.to_dict().items() if k not in IN_PLACE and v is not None}
+    entry = {
+        "episode_id": str(number),
+        **_scene(episode, scenes),
+        "start_position": state["position"],
+        "start_rotation": state["rotation"],
+        "info": {OURS: ours},
+        "goals": [_goal(episode, floor_y)],
+        "shortest_paths": [points] if points else None,
+        "question": {
+            "question_text": episode.question,
+            "answer_text": episode.answer,
+            "question_tokens": vocabulary.encode(episode.question)[: len(tokenize(episode.question))],
+            "answer_token": vocabulary.answer_id(episode.answer) + 1,  # behind UNKNOWN_ANSWER
+            "question_type": episode.question_type,
+        },
+    }
+    return check_episode(entry, where=f"episode {episode.episode_id!r}")
+
+
+def from_entry(entry: Mapping, *, where: str = "episode") -> Episode:
+    """The episode of an entry that `check_episode` has let pass.
+
+    Of more than one goal the first gives target and room, all give view points. A shortest path that our moves do not
+    make is dropped, as are view points that lean or lie on another storey: a pose is (x, z, heading) on one floor.
+    """
+    x, floor_y, z = map(float, entry["start_position"])
+    heading = _heading(entry["start_rotation"])
+    if heading is None:
+        raise ValueError(f"{where}: start_rotation: expected a turn about Y alone, got {entry['start_rotation']}")
+    start = (x, z, heading)
+    walk = _walk(entry.get("shortest_paths"), start, floor_y)
+    views = [view for goal in entry["goals"] for view in goal.get("view_points") or ()]
+    poses = [pose for view in views if (pose := _pose(view, floor_y)) is not None]
+    goal = entry["goals"][0] if entry["goals"] else {}
+    episode = Episode(
+        episode_id=str(entry["episode_id"]),
+        scene_id=entry["scene_id"],
+        question=as_question(entry["question"]["question_text"]),
+        answer=entry["question"]["answer_text"],
+        question_type=entry["question"].get("question_type") or UNKNOWN_TYPE,
+        source=SOURCE,
+        frame="habitat",
+        target_object=_whole(goal.get("object_id")),
+        target_room=_whole(goal.get("room_id")),
+        touched=_touched(entry["goals"]),
+        view_points=tuple(poses) or None,
+        goal_radius_m=goal.get("radius"),
+        floor_y_m=floor_y,
+        spawns={"start": Spawn(start, num_actions=len(walk) if walk else None)},
+        walk=walk,
+    )
+    ours = (entry.get("info") or {}).get(OURS)
+    return episode if ours is None else _restored(episode, ours, where)
+
+
+def heading_to_rotation(heading_rad: float) -> list[float]:
+    """The quaternion (x, y, z, w) of a turn about Y; 0 looks along -Z."""
+    return [0.0, sin(heading_rad / 2), 0.0, cos(heading_rad / 2)]
+
+
+def _heading(rotation: list[float]) -> float | None:
+    """The heading of a rotation, from 0 to less than 2 pi, whole turns exactly; None where it is not about Y alone."""
+    x, y, z, w = rotation
+    if max(abs(x), abs(z)) > UPRIGHT:
+        return None
+    heading = 2 * atan2(y, w) % (2 * pi)
+    turns = round(heading / TURN_RAD)
+    if abs(heading - turns * TURN_RAD) < 1e-9:
+        heading = turns * TURN_RAD
+    return heading if heading < 2 * pi else 0.0
+
+
+def _state(pose: Pose, floor_y: float) -> dict[str, list[float]]:
+    x, z, heading = pose
+    return {"position": [x, floor_y, z], "rotation": heading_to_rotation(heading)}
+
+
+def _poses(start: Pose, actions: list[int]) -> list[Pose]:
+    """Where each action is taken."""
+    return [tuple(pose) for pose in replay(start, np.array(actions, np.int8)).poses.tolist()]
+
+
+def _pose(state: Mapping, floor_y: float) -> Pose | None:
+    x, y, z = map(float, state["position"])
+    heading = _heading(state["rotation"]) if state.get("rotation") else None
+    return None if heading is None or abs(y - floor_y) > SAME_FLOOR_M else (x, z, heading)
+
+
+def _floor(episode: Episode) -> float:
+    if episode.floor_y_m is None and episode.frame == "house":
+        return 0.0
+    if episode.floor_y_m is None or episode.frame not in ("house", "habitat"):
+        raise ValueError(
+            f"episode {episode.episode_id!r}: expected poses in the frame house, or habitat with floor_y_m, got frame "
+            f"{episode.frame!r} and floor_y_m {episode.floor_y_m}; MP3D-EQA cannot hold it"
+        )
+    return episode.floor_y_m
+
+
+def _start(episode: Episode) -> Pose:
+    if episode.start is None:
+        raise ValueError(
+            f"episode {episode.episode_id!r}: MP3D-EQA needs a place to start from, expected spawns with 'start', got "
+            f"{None if episode.spawns is None else sorted(episode.spawns)}; make the questions anew, with spawns"
+        )
+    return episode.start
+
+
+def _scene(episode: Episode, scenes: str) -> dict[str, str]:
+    """Scene and data set by file names: ours as scripts/export_house.py writes them, habitat's as they were read."""
+    if episode.frame == "habitat":
+        return {"scene_id": episode.scene_id}
+    if not (scenes.startswith(SCENES) or Path(scenes).is_absolute()):
+        raise ValueError(f"scenes: expected a folder in {SCENES} or a path from the root, got {scenes!r}")
+    return {
+        "scene_id": f"{scenes.rstrip('/')}/{episode.scene_id}{STAGE}",
+        "scene_dataset_config": f"{scenes.rstrip('/')}/{DATASET}",
+    }
+
+
+def _goal(episode: Episode, floor_y: float) -> dict:
+    """The first thing touched, or where that is not known the first view point's place."""
+    target = episode.touched[0] if episode.touched else None
+    if target is None and not episode.view_points:
+        raise ValueError(
+            f"episode {episode.episode_id!r}: MP3D-EQA needs the target's place, expected touched or view_points, got none"
+        )
+    x, _, z = _middle(target) if target else (episode.view_points[0][0], floor_y, episode.view_points[0][1])
+    on_floor = target is None or target.low != target.high
+    room = next((e.name for e in episode.touched or () if e.kind == "room" and e.id == episode.target_room), None)
+    is_object = target is None or target.kind == "object"
+    return {
+        "position": [x, floor_y, z] if on_floor else list(target.low),
+        "radius": episode.goal_radius_m,
+        "object_id": _text(episode.target_object) or "",
+        "object_name": target.name if target and is_object else None,
+        "object_category": target.name if target and is_object else None,
+        "room_id": _text(episode.target_room),
+        "room_name": room,
+        "view_points": [_state(pose, floor_y) for pose in episode.view_points or ()],
+    }
+
+
+def _middle(entity: Entity) -> Point:
+    return tuple((low + high) / 2 for low, high in zip(entity.low, entity.high))
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _whole(text: str | int | None) -> int | None:
+    return int(text) if text is not None and str(text).isdecimal() else None
+
+
+def _touched(goals: list[Mapping]) -> tuple[Entity, ...] | None:
+    """Goals with a name as boxes of no size: MP3D-EQA has points."""
+    found = []
+    for number, goal in enumerate(goals):
+        name = goal.get("object_category") or goal.get("object_name")
+        if name is None:
+            return None
+        at = tuple(map(float, goal["position"]))
+        found.append(Entity("object", name, at, at, _whole(goal["object_id"]), number == 0))
+    return tuple(found) or None
+
+
+def _walk(paths: list[list[Mapping]] | None, start: Pose, floor_y: float) -> str | None:
+    """The first path as letters; None where there is none or its points are not where our moves lead."""
+    points = paths[0] if paths else []
+    actions = [point.get("action") for point in points]
+    if not actions or actions[-1] != Action.STOP or set(actions[:-1]) - {Action.FORWARD, Action.LEFT, Action.RIGHT}:
+        return None
+    turns = start[2] / TURN_RAD
+    if abs(turns - round(turns)) > CLOSE:
+        return None
+    for point, pose in zip(points, _poses(start, actions)):
+        x, y, z = point["position"]
+        heading = _heading(point["rotation"])
+        if heading is None or not _same((x, z, heading), pose) or abs(y - floor_y) > CLOSE:
+            return None
+    return "".join(LETTERS[action] for action in actions)
+
+
+def _same(a: Pose, b: Pose) -> bool:
+    turn = abs((a[2] - b[2] + pi) % (2 * pi) - pi)
+    return hypot(a[0] - b[0], a[1] - b[1]) < CLOSE and turn < CLOSE
+
+
+def _restored(episode: Episode, ours: object, where: str) -> Episode:
+    """The episode with the fields that `info.eqa` has; ValueError where these contradict what habitat-lab reads."""
+    try:
+        held = {name: getattr(episode, name) for name in IN_PLACE}
+        whole = Episode.from_dict({**ours, **held})
+        start, floor_y = _start(whole), _floor(whole)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: info.{OURS}: {error}") from None
+    agree = _same(start, episode.start) and abs(floor_y - episode.floor_y_m) < CLOSE
+    if not agree or whole.target_object != episode.target_object:
+        raise ValueError(
+            f"{where}: info.{OURS} does not fit start or goal: one of them was changed; remove info.{OURS} to read the rest"
+        )
+    return whole
