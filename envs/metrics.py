@@ -8,6 +8,7 @@ Axes: N walks, S poses of the longest walk, P polygon corners, A answers, V valu
 """
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -131,3 +132,16 @@ def bootstrap_interval(
         means[first : first + 100] = totals[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def wilson_interval(right: float, num: int, *, z: float = 1.96) -> tuple[float, float]:
+    """Interval of a share, `right` of `num` independent questions (Wilson 1927); of 95 % for the default `z`.
+
+    Unlike a bootstrap it has a width where all or none are right. ValueError for no questions.
+    """
+    if num < 1 or not 0 <= right <= num:
+        raise ValueError(f"right: expected 0 to num of at least 1 question, got {right} of {num}")
+    share = right / num
+    middle = (share + z**2 / (2 * num)) / (1 + z**2 / num)
+    half = z * sqrt(share * (1 - share) / num + z**2 / (4 * num**2)) / (1 + z**2 / num)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
