@@ -115,6 +115,30 @@ def _paired_answers(counts: Mapping[str, Mapping[str, int]], weights: Mapping[st
     return best
 
 
+def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of: Mapping[str, str]) -> list[Question]:
+    """What can stay of chosen rounds once only some of their questions are left: as many of each answer of a string.
+
+    Questions of houses without a split in `split_of` stay.
+    """
+
+    def counts(questions: Sequence[Question]) -> Counter[tuple[str, str, str]]:
+        return Counter((split_of[q.scene_id], q.text, q.answer) for q in questions if q.scene_id in split_of)
+
+    number = counts(left)
+    keep: dict[tuple[str, str], int] = {}
+    for split, text, answer in counts(chosen):
+        keep[split, text] = min(keep.get((split, text), len(left)), number[split, text, answer])
+    taken: Counter[tuple[str, str, str]] = Counter()
+    whole = []
+    for q in left:
+        if split := split_of.get(q.scene_id):
+            taken[split, q.text, q.answer] += 1
+            if taken[split, q.text, q.answer] > keep[split, q.text]:
+                continue
+        whole.append(q)
+    return whole
+
+
 def quotas(count: int, shares: Mapping[str, float], available: Mapping[str, int]) -> dict[str, int]:
     """How many questions of each type make `count` in the given shares. What a type lacks, the others give."""
     taken = dict.fromkeys(shares, 0)

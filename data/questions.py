@@ -6,7 +6,7 @@ The split "human" (homes that people designed, for testing only) has no say in w
 
 The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
 (split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
-balance, visible, balanced, known to train's vocabulary, chosen). Each further line is `{"split": ...}` with the
+balance, visible, balanced, known to train's vocabulary, chosen, reached by walking). Each further line is `{"split": ...}` with the
 fields of `envs.episode.Episode`. Splits come one after the other.
 """
 
@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from data.balance import Round, could_pass, entropy_filter, paired_rounds, sample, sample_rounds
+from data.balance import Round, could_pass, entropy_filter, paired_rounds, sample, sample_rounds, whole_rounds
 from data.relations import volume_m3
 from data.rules import Balance, Rules, load_rules
 from data.spawns import Place
@@ -66,7 +66,7 @@ def make_questions(
 
     houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
     visible: see `data.view_points`; asked once for each house, about what questions that could be chosen are about.
-    place: adds spawns and walks to the episodes of one house, see `data.spawns`.
+    place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.spawns`.
     balance: "none", "entropy" or "paired", see `data.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
     progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
@@ -99,17 +99,15 @@ def make_questions(
     steps |= draw(
         steps["visible"], split_of, counts, rules, shares=rules.sets[question_set], balance=balance, seed=seed
     )
+    placed = _placed(steps["chosen"], by_id, views, place, partial(report, 2))
+    steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
+    if balance == "paired":
+        steps["reached"] = whole_rounds(steps["reached"], steps["chosen"], {i: split_of[i] for i in judges})
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
-    by_house: dict[str, list[Question]] = {}
-    for question in steps["chosen"]:
-        by_house.setdefault(question.scene_id, []).append(question)
-    for done, (scene_id, of_house) in enumerate(by_house.items(), start=1):
-        seen = [None if q.sight == "house" else views[scene_id][_target(q, by_id)] for q in of_house]
-        found = [_episode(q, by_id[scene_id], poses) for q, poses in zip(of_house, seen, strict=True)]
-        episodes[split_of[scene_id]] += place(by_id[scene_id], found)
-        report(2, done, len(by_house))
+    for q in steps["reached"]:
+        episodes[split_of[q.scene_id]].append(placed[q.scene_id, q.number])
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -275,11 +273,33 @@ def _draw_rounds(
 
 def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Sequence[House]]) -> None:
     for split in houses:
-        if split != HUMAN and not left["chosen"].get(split):
+        if split != HUMAN and not left["reached"].get(split):
             story = ", ".join(f"{step} {numbers.get(split, 0)}" for step, numbers in left.items())
             raise ValueError(
                 f"{split}: no question is left of {len(houses[split])} houses ({story}); use more houses or milder rules"
             )
+
+
+def _placed(
+    questions: Sequence[Question],
+    houses: Mapping[str, House],
+    views: Mapping[str, Mapping[Target, ViewPoints]],
+    place: Place,
+    progress: Callable[[int, int], None],
+) -> dict[tuple[str, int], Episode]:
+    """Episodes with their walks, by house and number, without those that cannot be walked."""
+    by_house: dict[str, list[Question]] = {}
+    for question in questions:
+        by_house.setdefault(question.scene_id, []).append(question)
+    placed: dict[tuple[str, int], Episode] = {}
+    for done, (scene_id, of_house) in enumerate(by_house.items(), start=1):
+        house, seen = houses[scene_id], views[scene_id]
+        asked = [_episode(q, house, None if q.sight == "house" else seen[_target(q, houses)]) for q in of_house]
+        for question, episode in zip(of_house, place(house, asked), strict=True):
+            if episode is not None:
+                placed[scene_id, question.number] = episode
+        progress(done, len(by_house))
+    return placed
 
 
 def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:

@@ -31,8 +31,8 @@ class Memory:
 
     def add(self, found: dict[str, object]) -> None:
         with self._path.open("a") as file:
-            file.write(json.dumps(found) + "\n")
-        self.known.update(found)
+            file.write((line := json.dumps(found)) + "\n")
+        self.known.update(json.loads(line))
 
     def forget(self) -> None:
         """Removes the file, once the questions are written."""
@@ -56,14 +56,14 @@ def remembered_sight(
 
 
 def remembered_place(
-    place: Callable[[House, Sequence[Episode]], list[Episode]], memory: Memory
-) -> Callable[[House, Sequence[Episode]], list[Episode]]:
+    place: Callable[[House, Sequence[Episode]], list[Episode | None]], memory: Memory
+) -> Callable[[House, Sequence[Episode]], list[Episode | None]]:
     """As `place`, which is asked only for houses that memory lacks."""
 
-    def put(house: House, episodes: Sequence[Episode]) -> list[Episode]:
+    def put(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
         name = f"{house.id} {house.generator} places {[episode.episode_id for episode in episodes]}"
         if name not in memory.known:
-            memory.add({name: [episode.to_dict() for episode in place(house, episodes)]})
-        return [Episode.from_dict(json.loads(json.dumps(entry))) for entry in memory.known[name]]
+            memory.add({name: [episode and episode.to_dict() for episode in place(house, episodes)]})
+        return [entry and Episode.from_dict(entry) for entry in memory.known[name]]
 
     return put

@@ -23,8 +23,8 @@ from envs.house.house import House
 from envs.house.navigation import Floor, Goal, build_floor, distance_fields, distances_at, far_places, sample_start
 from envs.metrics import inside_polygon
 
-# Adds spawns and walks to the episodes of one house.
-Place = Callable[[House, Sequence[Episode]], list[Episode]]
+# Adds spawns and walks to the episodes of one house; None in place of one that cannot be walked.
+Place = Callable[[House, Sequence[Episode]], list[Episode | None]]
 
 SPAWNS = (10, 30, 50)
 STARTS_TRIED = 8
@@ -32,10 +32,11 @@ FARTHEST_M = 14.0  # walks start at most so far from their target: more takes ov
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 
 
-def place(house: House, episodes: Sequence[Episode]) -> list[Episode]:
+def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
     """The episodes with spawns and the walk from "start", which is drawn where an episode has none.
 
-    Those about the whole house have no goal, so no walk and no distances. ValueError for an episode that cannot be walked.
+    Those about the whole house have no goal, so no walk and no distances. None in place of one that cannot be walked:
+    its view points may lie where an agent fits, but quarter-metre moves do not lead.
     """
     meshes = load_catalog().meshes
     scene = build_scene(house, load_catalog())
@@ -60,12 +61,16 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode]:
     ]
     anywhere = [(goal, draw_from(row, floor.centres)) for row, goal in zip(rows, goals, strict=True)]
     walks = _walks(floor, roomy, [*spread, *anywhere])
-    placed = list(episodes)
+    placed: list[Episode | None] = list(episodes)
     for row in set(range(len(episodes))) - set(rows):
         drawn = {name: Spawn(_draw(roomy, rngs[row], floor.centres)) for name in ("start", "random")}
         placed[row] = replace(episodes[row], spawns=drawn)
     for index, row in enumerate(rows):
-        walk, long = walks[index].last(MAX_EPISODE_ACTIONS), walks[len(rows) + index]
+        walk, long = walks[index], walks[len(rows) + index]
+        if walk is None or long is None:
+            placed[row] = None
+            continue
+        walk = walk.last(MAX_EPISODE_ACTIONS)
         field = fields[distinct[goals[index]]]
         begins = {"start": len(walk.actions)} | {f"T-{k}": k for k in sorted(SPAWNS, reverse=True)}
         spawns = {name: _spawn(house, floor, field, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
@@ -74,8 +79,8 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode]:
     return placed
 
 
-def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[], Pose]]]) -> list[Walk]:
-    """The shortest walk to each goal from a drawn pose, on the roomy floor where that is possible.
+def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[], Pose]]]) -> list[Walk | None]:
+    """The shortest walk to each goal from a drawn pose, on the roomy floor where that is possible; None without one.
 
     A drawn place may lie where quarter-metre moves lead nowhere, between two chairs for instance; then another is drawn.
     """
@@ -89,12 +94,8 @@ def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[],
             for i, walk in zip(left, found, strict=True):
                 walks[i] = walk
         if None not in walks:
-            return walks
-    missing = walks.index(None)
-    raise ValueError(
-        f"{floor.house_id}: no walk found from any of {STARTS_TRIED} places, the last {starts[missing]}, to "
-        f"{wanted[missing][0].view_points}"
-    )
+            break
+    return walks
 
 
 def _draw(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P 2"]) -> Pose:

@@ -3,6 +3,7 @@
     python scripts/make_questions.py                  # the set that `python train.py` uses at scale=small
     python scripts/make_questions.py --scale paper
     python scripts/make_questions.py --houses 64 8 8 --questions 400 50 50 --seed 1
+    python scripts/make_questions.py --scale paper --set all --balance paired    # every type, nothing to guess
     python scripts/make_questions.py --show FILE      # only prints
 
 A set that is there already is checked and used again; one that is damaged or of another version is made anew. The sizes
@@ -45,6 +46,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", default="small", help="name of a file in configs/scale (default: small)")
     for name in ("houses", "questions"):
         parser.add_argument(f"--{name}", type=int, nargs=3, metavar=tuple(s.upper() for s in SPLITS))
+    parser.add_argument("--set", default="eqa_v1", help="a set of data/questions.yaml (default: eqa_v1)")
+    parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=Path, metavar="FILE")
     return parser.parse_args()
@@ -59,7 +62,7 @@ def _made(arguments: argparse.Namespace) -> Path:
         name: dict(zip(SPLITS, chosen)) if (chosen := getattr(arguments, name)) else scale[name]
         for name in ("houses", "questions")
     }
-    data = GeneratedEQA(seed=arguments.seed, **sizes)
+    data = GeneratedEQA(seed=arguments.seed, **sizes, question_set=arguments.set, balance=arguments.balance)
     if data.questions_file.exists():
         try:
             for split in SPLITS:

@@ -286,6 +286,27 @@ def test_every_answer_of_a_set_is_what_a_slow_reader_finds_and_what_was_touched_
         assert (e.target_room is None) == (e.view_points is None) == (e.question_type.startswith("room_"))
 
 
+def test_what_cannot_be_walked_takes_its_round_with_it(all_types):
+    houses, made = all_types
+    lost = {e.episode_id for e in made.episodes["train"][::7]}
+
+    def some_walks(house, episodes):
+        return [None if e.episode_id in lost else e for e in episodes]
+
+    arguments = {"counts": dict.fromkeys(houses), "seed": 0, "question_set": "all", "balance": "paired"}
+    fewer = make_questions(houses, **arguments, visible=everything_visible, place=some_walks)
+    left = fewer.episodes["train"]
+    assert len(made.episodes["train"]) / 3 < len(left) < len(made.episodes["train"]) - len(lost)
+    assert not lost & {e.episode_id for e in left} and len(fewer.episodes["val"]) == len(made.episodes["val"])
+    whole = {}
+    for e in made.episodes["train"]:
+        whole.setdefault(e.question, set()).add(e.answer)
+    for text in {e.question for e in left}:
+        counts = Counter(e.answer for e in left if e.question == text)
+        assert set(counts) == whole[text] and len(set(counts.values())) == 1
+    assert fewer.header["steps"]["reached"]["train"] == len(left)
+
+
 def test_without_balance_every_question_that_can_be_seen_is_there(houses, rules):
     made = make_questions(houses, counts=dict.fromkeys(houses), seed=0, balance="none", **STUBS)
     generator = Generator(rules, V1)
