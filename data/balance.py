@@ -73,23 +73,22 @@ def entropy_filter(
 
 
 def paired_rounds(
-    questions: Sequence[Question], split_of: Mapping[str, str], rng: np.random.Generator
+    questions: Sequence[Question], split_of: Mapping[str, str], judges: Container[str], rng: np.random.Generator
 ) -> dict[str, list[Round]]:
     """Split -> rounds: one question string with each of its answers once, each time in another house.
 
     A string has the same answers in all splits, so whoever hears the question alone is right in one of them, whatever was
     learned. Of a string's answers those are taken, most frequent first, that keep most questions times the bits that each
-    asks for, every split counting the same; a string that train cannot ask is dropped. `split_of`: by house; questions of
-    other houses are left out.
+    asks for, every split counting the same; a string that train cannot ask is dropped. `split_of`: by house; `judges`: the
+    houses that have a say in which answers are taken.
     """
     by_text: dict[str, dict[str, dict[str, list[Question]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for question in questions:
-        if question.scene_id in split_of:
-            by_text[question.text][split_of[question.scene_id]][question.answer].append(question)
-    weights = {split: 1 / number for split, number in Counter(split_of.values()).items()}
-    rounds: dict[str, list[Round]] = {split: [] for split in weights}
+        by_text[question.text][split_of[question.scene_id]][question.answer].append(question)
+    weights = {split: 1 / number for split, number in Counter(s for i, s in split_of.items() if i in judges).items()}
+    rounds: dict[str, list[Round]] = {split: [] for split in split_of.values()}
     for by_split in by_text.values():
         counts = {split: {a: len(found) for a, found in by_split[split].items()} for split in sorted(by_split)}
         answers = _paired_answers(counts, weights)
@@ -105,24 +104,21 @@ def _paired_answers(counts: Mapping[str, Mapping[str, int]], weights: Mapping[st
     total: Counter[str] = Counter()
     for split, of_split in counts.items():
         for answer, number in of_split.items():
-            total[answer] += number * weights[split]
+            total[answer] += number * weights.get(split, 0)
     ranked, best, most = sorted(total, key=lambda answer: (-total[answer], answer)), (), 0.0
     for k in range(2, len(ranked) + 1):
         kept = {split: min(of_split.get(a, 0) for a in ranked[:k]) for split, of_split in counts.items()}
-        worth = k * log(k) * sum(number * weights[split] for split, number in kept.items())
+        worth = k * log(k) * sum(number * weights.get(split, 0) for split, number in kept.items())
         if kept.get("train") and worth > most:
             best, most = tuple(ranked[:k]), worth
     return best
 
 
 def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of: Mapping[str, str]) -> list[Question]:
-    """What can stay of chosen rounds once only some of their questions are left: as many of each answer of a string.
-
-    Questions of houses without a split in `split_of` stay.
-    """
+    """What can stay of chosen rounds once only some of their questions are left: as many of each answer of a string."""
 
     def counts(questions: Sequence[Question]) -> Counter[tuple[str, str, str]]:
-        return Counter((split_of[q.scene_id], q.text, q.answer) for q in questions if q.scene_id in split_of)
+        return Counter((split_of[q.scene_id], q.text, q.answer) for q in questions)
 
     number = counts(left)
     keep: dict[tuple[str, str], int] = {}
@@ -131,11 +127,10 @@ def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of:
     taken: Counter[tuple[str, str, str]] = Counter()
     whole = []
     for q in left:
-        if split := split_of.get(q.scene_id):
-            taken[split, q.text, q.answer] += 1
-            if taken[split, q.text, q.answer] > keep[split, q.text]:
-                continue
-        whole.append(q)
+        split = split_of[q.scene_id]
+        taken[split, q.text, q.answer] += 1
+        if taken[split, q.text, q.answer] <= keep[split, q.text]:
+            whole.append(q)
     return whole
 
 

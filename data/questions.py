@@ -102,7 +102,7 @@ def make_questions(
     placed = _placed(steps["chosen"], by_id, views, place, partial(report, 2))
     steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
     if balance == "paired":
-        steps["reached"] = whole_rounds(steps["reached"], steps["chosen"], {i: split_of[i] for i in judges})
+        steps["reached"] = whole_rounds(steps["reached"], steps["chosen"], split_of)
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
@@ -239,29 +239,24 @@ def _draw_rounds(
     balance: str,
     seed: int,
 ) -> dict[str, list[Question]]:
-    """As `_draw`, by whole rounds of one string with its different answers. The few homes that people designed are not
-    paired among themselves: they are asked what the others are."""
+    """As `_draw`, by whole rounds of one string with its different answers; the others ask only what train asks."""
     limits = {"shares": shares, "max_per_house": rules.balance.max_per_house}
-    paired = {scene_id: split for scene_id, split in split_of.items() if split != HUMAN}
-    rounds = paired_rounds(questions, paired, np.random.default_rng([seed, len(ALL_SPLITS)]))
-    asked = {(q.text, q.answer) for of_split in rounds.values() for a_round in of_split for q in a_round}
-    human = [(q,) for q in questions if split_of[q.scene_id] == HUMAN and (q.text, q.answer) in asked]
+    judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
+    rounds = paired_rounds(questions, split_of, judges, np.random.default_rng([seed, len(ALL_SPLITS)]))
     known: list[Round] = []
     chosen: list[Round] = []
-    vocabulary = None
+    asked: set[str] | None = None
     for number, split in enumerate(ALL_SPLITS):
         if split in counts:
-            of_split = human if split == HUMAN else rounds.get(split, [])
-            familiar = [r for r in of_split if vocabulary is None or all(vocabulary.knows(q.text, q.answer) for q in r)]
+            familiar = [a_round for a_round in rounds[split] if asked is None or a_round[0].text in asked]
             rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
             drawn = sample_rounds(familiar, counts[split], **limits, rng=rng)
-            if vocabulary is None and drawn:
-                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for r in drawn for q in r)
+            asked = {a_round[0].text for a_round in drawn} if asked is None else asked
             known += familiar
             chosen += drawn
     place = {(q.scene_id, q.number): i for i, q in enumerate(questions)}
     steps = {
-        "balanced": [*human, *(r for of_split in rounds.values() for r in of_split)],
+        "balanced": [r for of_split in rounds.values() for r in of_split],
         "known": known,
         "chosen": chosen,
     }

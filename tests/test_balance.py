@@ -1,11 +1,21 @@
 """Entropy filter, sampling, and the baseline that does not look."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from data.balance import MajorityBaseline, could_pass, entropy_filter, normalized_entropy, quotas, sample
+from data.balance import (
+    MajorityBaseline,
+    could_pass,
+    entropy_filter,
+    normalized_entropy,
+    paired_rounds,
+    quotas,
+    sample,
+    sample_rounds,
+)
 from data.rules import load_rules
 from data.templates import Question
 from data.vocabulary import Vocabulary
@@ -104,3 +114,43 @@ def test_the_majority_baseline_ranks_by_string_then_type_then_all():
     ]
     assert (np.argsort(-baseline.scores(asked_now), axis=1) == baseline.rankings(asked_now)).all()
     assert baseline.accuracy(asked_now) == pytest.approx(1 / 3)
+
+
+def test_rounds_take_the_answers_that_keep_most_to_ask():
+    answers = "a " * 40 + "b " * 20 + "c " * 10 + "d"
+    train = questions_of("what?", answers)
+    val = [replace(q, scene_id=f"val-{i:05d}") for i, q in enumerate(questions_of("what?", "a a c b b c c"))]
+    alone = questions_of("only val asks", "a b", first_house=200)
+    alone = [replace(q, scene_id=q.scene_id.replace("train", "val")) for q in alone]
+    split_of = {q.scene_id: q.scene_id.split("-")[0] for q in (*train, *val, *alone)}
+    rounds = paired_rounds([*train, *val, *alone], split_of, split_of, np.random.default_rng(0))
+    # worth in bits: 2 * 20 * 1 for a, b; 3 * 10 * 1.58 for a, b, c; 4 * 1 * 2 for all four
+    assert {split: len(found) for split, found in rounds.items()} == {"train": 10, "val": 2}
+    for a_round in (*rounds["train"], *rounds["val"]):
+        assert [q.answer for q in a_round] == ["a", "b", "c"] and len({q.scene_id for q in a_round}) == 3
+        assert {q.text for q in a_round} == {"what?"}
+    used = [q for found in rounds.values() for a_round in found for q in a_round]
+    assert len(set(used)) == len(used)
+    half = {q.scene_id for q in train}
+    without_say = paired_rounds([*train, *val], split_of, half, np.random.default_rng(0))
+    assert len(without_say["train"]) == 10 and len(without_say["val"]) == 2
+
+
+def test_a_sample_of_rounds_is_whole_and_keeps_the_shares_and_the_cap():
+    rng, rounds = np.random.default_rng(0), []
+    for number in range(300):
+        kind, answers = ("a", "xy") if number % 3 else ("b", "xyz")
+        houses = rng.choice(40, len(answers), replace=False)
+        rounds.append(
+            tuple(
+                Question(f"train-{h:05d}", number, kind, f"{number}", answer, "", (1,), (0,), "objects")
+                for h, answer in zip(houses, answers)
+            )
+        )
+    chosen = sample_rounds(rounds, 100, shares={"a": 0.7, "b": 0.3}, max_per_house=4, rng=rng)
+    assert set(chosen) <= set(rounds) and len(set(chosen)) == len(chosen)
+    types = Counter(q.type for a_round in chosen for q in a_round)
+    assert types["b"] == 30 and 66 <= types["a"] <= 70
+    assert max(Counter(q.scene_id for a_round in chosen for q in a_round).values()) <= 4
+    everything = sample_rounds(rounds, None, shares={"a": 0.7, "b": 0.3}, max_per_house=99, rng=rng)
+    assert set(everything) == set(rounds)
