@@ -9,8 +9,10 @@ Axes: N episodes, A answers of the vocabulary.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from math import floor, log
+from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -21,6 +23,7 @@ from data.vocabulary import Vocabulary
 from envs.episode import Episode
 
 Round = tuple[Question, ...]
+Kind = TypeVar("Kind", bound=Hashable)
 
 
 def normalized_entropy(counts: Iterable[int]) -> float:
@@ -134,8 +137,8 @@ def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of:
     return whole
 
 
-def quotas(count: int, shares: Mapping[str, float], available: Mapping[str, int]) -> dict[str, int]:
-    """How many questions of each type make `count` in the given shares. What a type lacks, the others give."""
+def quotas(count: int, shares: Mapping[Kind, float], available: Mapping[Kind, int]) -> dict[Kind, int]:
+    """How many questions of each kind make `count` in the given shares. What a kind lacks, the others give."""
     taken = dict.fromkeys(shares, 0)
     left = min(count, sum(available.get(name, 0) for name in shares))
     while left:
@@ -147,11 +150,11 @@ def quotas(count: int, shares: Mapping[str, float], available: Mapping[str, int]
     return taken
 
 
-def _largest_remainders(count: int, shares: Mapping[str, float]) -> dict[str, int]:
+def _largest_remainders(count: int, shares: Mapping[Kind, float]) -> dict[Kind, int]:
     total = sum(shares.values())
     exact = {name: count * share / total for name, share in shares.items()}
     whole = {name: floor(number) for name, number in exact.items()}
-    by_remainder = sorted(exact, key=lambda name: (whole[name] - exact[name], name))
+    by_remainder = sorted(exact, key=lambda kind: (whole[kind] - exact[kind], kind))
     for name in by_remainder[: count - sum(whole.values())]:
         whole[name] += 1
     return whole
@@ -161,20 +164,21 @@ def sample(
     questions: Sequence[Question],
     count: int | None,
     *,
-    shares: Mapping[str, float],
+    shares: Mapping[Kind, float],
     max_per_house: int,
     rng: np.random.Generator,
+    kind: Callable[[Question], Kind] = attrgetter("type"),
 ) -> list[Question]:
     """At most `count` questions (None: all) of at most `max_per_house` a house, in their given order.
 
-    Types come in the given shares as far as there are enough; within a type the houses take turns, so that a small set
-    is spread over all of them. Only types with a share are drawn.
+    Kinds, types if not said otherwise, come in the given shares as far as there are enough; within a kind the houses take
+    turns, so that a small set is spread over all of them. Only kinds with a share are drawn.
     """
-    by_house: dict[str, dict[str, list[Question]]] = defaultdict(lambda: defaultdict(list))
+    by_house: dict[str, dict[Kind, list[Question]]] = defaultdict(lambda: defaultdict(list))
     for question in questions:
-        if question.type in shares:
-            by_house[question.scene_id][question.type].append(question)
-    queues: dict[str, list[tuple[int, float, Question]]] = {name: [] for name in shares}
+        if kind(question) in shares:
+            by_house[question.scene_id][kind(question)].append(question)
+    queues: dict[Kind, list[tuple[int, float, Question]]] = {name: [] for name in shares}
     for types in by_house.values():
         limits = quotas(max_per_house, shares, {name: len(found) for name, found in types.items()})
         for name, found in types.items():
@@ -187,6 +191,20 @@ def sample(
         queue.sort(key=lambda entry: entry[:2])
         chosen.update((question.scene_id, question.number) for _, _, question in queue[: wanted[name]])
     return [question for question in questions if (question.scene_id, question.number) in chosen]
+
+
+def type_and_answer(question: Question) -> tuple[str, str]:
+    """A kind for `sample`."""
+    return question.type, question.answer
+
+
+def shares_as_in(train: Iterable[Question], shares: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    """Shares of types and answers with which another split gives each answer of a type as often as train does."""
+    counts = Counter(map(type_and_answer, train))
+    of_type: Counter[str] = Counter()
+    for (kind, _), number in counts.items():
+        of_type[kind] += number
+    return {(kind, answer): shares[kind] * number / of_type[kind] for (kind, answer), number in counts.items()}
 
 
 def sample_rounds(

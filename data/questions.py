@@ -20,7 +20,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from data.balance import Round, could_pass, entropy_filter, paired_rounds, sample, sample_rounds, whole_rounds
+from data.balance import (
+    Round,
+    could_pass,
+    entropy_filter,
+    paired_rounds,
+    sample,
+    sample_rounds,
+    shares_as_in,
+    type_and_answer,
+    whole_rounds,
+)
 from data.relations import volume_m3
 from data.rules import Balance, Rules, load_rules
 from data.spawns import Place
@@ -209,7 +219,10 @@ def _draw(
     balance: str,
     seed: int,
 ) -> dict[str, list[Question]]:
-    """What is left once strings are balanced, of that what train knows, of that the wanted numbers."""
+    """What is left once strings are balanced, of that what train knows, of that the wanted numbers.
+
+    The other splits get each answer of a type as often as train does, as far as there are enough.
+    """
     judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
     balanced = entropy_filter(questions, rules.balance, judges) if balance == "entropy" else list(questions)
     known: list[Question] = []
@@ -220,10 +233,13 @@ def _draw(
             of_split = [q for q in balanced if split_of[q.scene_id] == split]
             familiar = [q for q in of_split if vocabulary is None or vocabulary.knows(q.text, q.answer)]
             rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-            limits = {"shares": shares, "max_per_house": rules.balance.max_per_house}
-            drawn = sample(familiar, counts[split], **limits, rng=rng)
-            if vocabulary is None and drawn:
-                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn)
+            limits = {"max_per_house": rules.balance.max_per_house, "rng": rng}
+            if vocabulary is None:
+                drawn = sample(familiar, counts[split], shares=shares, **limits)
+                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn) if drawn else None
+                stratified = shares_as_in(drawn, shares)
+            else:
+                drawn = sample(familiar, counts[split], shares=stratified, kind=type_and_answer, **limits)
             known += familiar
             chosen += drawn
     return {"balanced": balanced, "known": known, "chosen": chosen}

@@ -15,6 +15,8 @@ from data.balance import (
     quotas,
     sample,
     sample_rounds,
+    shares_as_in,
+    type_and_answer,
 )
 from data.rules import load_rules
 from data.templates import Question
@@ -92,6 +94,18 @@ def test_a_sample_has_the_size_the_shares_and_the_cap_and_uses_every_house():
     assert [pool.index(q) for q in chosen] == sorted(pool.index(q) for q in chosen)
     everything = sample(pool, None, shares={"a": 0.75, "b": 0.25}, max_per_house=22, rng=rng)
     assert len(everything) == 20 * 22
+
+
+def test_another_split_gets_the_answers_of_a_type_as_often_as_train(rules):
+    rng = np.random.default_rng(0)
+    train = questions_of("where?", "a " * 60 + "b " * 30 + "c " * 10) + questions_of("what?", "d " * 50, kind="color")
+    shares = shares_as_in(train, {"location": 0.5, "color": 0.5, "count": 0.2})
+    assert shares == pytest.approx(
+        {("location", "a"): 0.3, ("location", "b"): 0.15, ("location", "c"): 0.05, ("color", "d"): 0.5}
+    )
+    pool = questions_of("where?", "a b c e " * 40) + questions_of("what?", "d " * 99, kind="color", first_house=300)
+    chosen = sample(pool, 100, shares=shares, max_per_house=22, rng=rng, kind=type_and_answer)
+    assert Counter(q.answer for q in chosen) == {"a": 30, "b": 15, "c": 5, "d": 50}
 
 
 def baseline_episodes(*pairs: tuple[str, str, str]) -> list[Episode]:
