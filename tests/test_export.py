@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from envs.house.generator import generate_house
 from envs.house.habitat_files import DATASET, semantic_color, semantic_glb, semantic_text, write_house
 from envs.house.navigation import build_floor
 from envs.house.rasterizer import Renderer
+from scripts import export_house
 from tests.small_house import small_house
 
 NUMBERS = {5123: np.uint16, 5125: np.uint32, 5126: np.float32}
@@ -272,6 +274,18 @@ def test_a_folder_of_houses_is_one_data_set_whose_configurations_name_files_that
             assert (tmp_path / config[key]).is_file()
         assert (config["up"], config["front"]) == ([0, 1, 0], [0, 0, -1])
     assert (tmp_path / "ATTRIBUTION.md").is_file()
+
+
+def test_homes_that_people_designed_are_exported_with_their_authors_up_to_the_last(tmp_path, monkeypatch, capsys):
+    command = ["export_house.py", "--split", "human", "--out", str(tmp_path), "--first"]
+    monkeypatch.setattr(sys, "argv", [*command, "4"])
+    export_house.main()
+    assert "human-00004" in (tmp_path / "ATTRIBUTION.homes.md").read_text(encoding="utf-8")
+    assert chunks((tmp_path / "human-00004.glb").read_bytes())[0]["asset"]["version"] == "2.0"
+    monkeypatch.setattr(sys, "argv", [*command, "5"])
+    with pytest.raises(SystemExit):
+        export_house.main()
+    assert "expected some of 0 to 4" in capsys.readouterr().err
 
 
 def test_the_semantic_text_lists_objects_under_their_ids_and_the_building_behind_them():
