@@ -8,13 +8,12 @@ import pytest
 from embreex import rtcore_scene
 from embreex.mesh_construction import TriangleMesh
 
-from envs.house.build import build_scene
 from envs.house.catalog import Textures, load_catalog
-from envs.house.generator import generate_house
 from envs.house.navigation import build_floor
 from envs.house.raster_kernels import _polygon_spans, _triangle_spans
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Instances, Materials, Meshes, Scene
+from tests.generated_house import house_and_scene
 
 TEXTURE_LOG2 = 5
 
@@ -207,8 +206,7 @@ def test_depth_and_instances_agree_with_embree_in_random_rooms(camera):
 @pytest.mark.parametrize("index", range(3))
 def test_generated_house_agrees_with_embree(index):
     catalog = load_catalog()
-    house = generate_house(seed=0, split="train", index=index)
-    scene = build_scene(house, catalog)
+    house, scene = house_and_scene(0, index)
     free = build_floor(house, scene, catalog.meshes, resolution=200).centres
     rng = np.random.default_rng(0)
     poses = np.column_stack([rng.choice(free, 12), rng.integers(0, 40, 12) * np.radians(9)])

@@ -5,12 +5,11 @@ import pytest
 from embreex import rtcore_scene
 from embreex.mesh_construction import TriangleMesh
 
-from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.generator import generate_house
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Scene
 from envs.house.top_down import render_top_down
+from tests.generated_house import house_and_scene
 from tests.test_rasterizer import box, make_assets, make_scene, random_room, world_triangles
 
 Frame = tuple[float, float, float]
@@ -45,7 +44,7 @@ def agreement(scene: Scene, assets, size_px: int, cut_height_m: float) -> tuple[
 
 @pytest.fixture(scope="module")
 def generated() -> Scene:
-    return build_scene(generate_house(seed=0, split="train", index=0), load_catalog())
+    return house_and_scene(0, 0)[1]
 
 
 @pytest.mark.parametrize(("size_px", "cut_height_m"), [(660, 2.0), (97, 1.2), (256, 50.0)])
