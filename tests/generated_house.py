@@ -1,4 +1,4 @@
-"""Generated houses for tests, each made once: the type checks of a test run make a house cost a second and more."""
+"""Generated houses for tests, each made once."""
 
 import functools
 

@@ -2,31 +2,24 @@
 
 import numpy as np
 import pytest
-from embreex import rtcore_scene
-from embreex.mesh_construction import TriangleMesh
 
 from envs.house.catalog import load_catalog
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Scene
 from envs.house.top_down import render_top_down
 from tests.generated_house import house_and_scene
-from tests.test_rasterizer import box, make_assets, make_scene, random_room, world_triangles
+from tests.test_rasterizer import Embree, box, make_assets, make_scene, random_room, world_triangles
 
 Frame = tuple[float, float, float]
 
 
 def trace(triangles: np.ndarray, frame: Frame, size_px: int, cut_height_m: float) -> tuple[np.ndarray, np.ndarray]:
     """Metres below the cut (H, W), 0 where nothing is hit, and triangle (H, W), -1 there, by rays straight down."""
-    scene = rtcore_scene.EmbreeScene()
-    vertices = triangles.reshape(-1, 3).astype(np.float32)
-    mesh = TriangleMesh(scene, vertices, np.arange(len(vertices), dtype=np.int32).reshape(-1, 3))
     left, top, metres = frame
     x, z = np.meshgrid(*(start + (np.arange(size_px) + 0.5) * metres for start in (left, top)))
     start = np.stack([x, np.full_like(x, cut_height_m), z], axis=-1).reshape(-1, 3)
-    hit = scene.run(start.astype(np.float32), np.tile(np.float32([0, -1, 0]), (len(start), 1)), output=1)
-    del mesh
-    found = hit["primID"] >= 0
-    return np.where(found, hit["tfar"], 0).reshape(x.shape), hit["primID"].reshape(x.shape)
+    depth, triangle = Embree(triangles).run(start, np.tile([0.0, -1.0, 0.0], (len(start), 1)))
+    return depth.reshape(x.shape), triangle.reshape(x.shape)
 
 
 def agreement(scene: Scene, assets, size_px: int, cut_height_m: float) -> tuple[float, float, float]:
