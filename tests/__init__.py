@@ -2,7 +2,8 @@
 
 jaxtyping wraps every function, so that the arrays that it takes and gives share their axes' sizes. The wrapper costs some
 50 microseconds a call, most of what it takes to furnish a house, so it is kept from functions that take and give no
-array: for these beartype alone checks the same in one or two.
+array: for these beartype alone checks the same in one or two. Generators keep it too, as beartype refuses some of their
+annotations.
 """
 
 import inspect
@@ -20,8 +21,10 @@ def _jaxtyped_for_arrays(*, typechecker: Callable) -> Callable:
     """What jaxtyping's import hook decorates functions and classes with."""
 
     def decorate(thing: Callable) -> Callable:
-        plain = inspect.isfunction(thing) and not any(map(_has_array, thing.__annotations__.values()))
-        return check(thing) if plain else _jaxtyped(typechecker=typechecker)(thing)
+        plain = inspect.isfunction(thing) and not inspect.isgeneratorfunction(thing)
+        if plain and not any(map(_has_array, thing.__annotations__.values())):
+            return check(thing)
+        return _jaxtyped(typechecker=typechecker)(thing)
 
     return decorate
 
