@@ -2,6 +2,7 @@
 
 python scripts/export_house.py HOUSE.json [...] --out exported
 python scripts/export_house.py --split train --first 0 --count 4 --out exported
+python scripts/export_house.py --split human --count 5 --out exported
 """
 
 import argparse
@@ -13,20 +14,24 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envs.house.catalog import load_catalog
-from envs.house.generator import SPLITS, generate_house
+from envs.house.generator import HUMAN, SPLITS, generate_house, human_homes
 from envs.house.habitat_files import write_house
 from envs.house.house import House
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="*", metavar="HOUSE.json", help="house files; without any, generated")
-    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("files", type=Path, nargs="*", metavar="HOUSE.json", help="house files; without any, a split's")
+    parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="index of the first house")
-    parser.add_argument("--count", type=int, default=1, help="houses to generate")
+    parser.add_argument("--count", type=int, default=1, help="houses of the split")
     parser.add_argument("--out", type=Path, default=Path("exported"))
     arguments = parser.parse_args()
+    if arguments.split == HUMAN and not arguments.files:
+        arguments.files = human_homes()[arguments.first : arguments.first + arguments.count]
+        if len(arguments.files) < arguments.count:
+            parser.error(f"--first and --count: expected some of 0 to {len(human_homes()) - 1} for the split {HUMAN!r}")
     for path in arguments.files:
         if not path.is_file():
             parser.error(f"{path}: expected a house file, found none; python scripts/make_houses.py makes some")

@@ -20,8 +20,9 @@ from envs.house.generator import HUMAN, SPLITS, generate_house, load_house
 from envs.house.geometry import contains
 from envs.house.house import House
 from envs.house.navigation import Floor, build_floor
-from envs.house.rasterizer import Camera, Renderer, render_top_down
+from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Scene
+from envs.house.top_down import render_top_down
 
 VIEW_PX, PLAN_PX, COLUMNS = 320, 660, 6
 LEAST_PIXELS = 250  # of an object that a label names

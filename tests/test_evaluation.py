@@ -1,6 +1,7 @@
 """The evaluation plays the real world: oracle walks end at the target, no one sees what lies ahead of the spawn."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,15 @@ def episode(number: int) -> Episode:
     )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def single_thread() -> Iterator[None]:
+    """In networks this small, threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 class Source(GeneratedEQA):
     """What `Evaluation` needs of a data source, with one house written by hand."""
 
@@ -68,7 +78,7 @@ class Source(GeneratedEQA):
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes(Encoder(), precision="float32")
+    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32")
     path = tmp_path_factory.mktemp("demos") / "test.h5"
     list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
     vocabulary = Vocabulary.of(episodes)

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ import trimesh
 from envs.house.build import build_scene
 from envs.house.catalog import CLASSES, load_catalog
 from envs.house.export import house_glb, labels
-from envs.house.generator import generate_house
 from envs.house.habitat_files import DATASET, semantic_color, semantic_glb, semantic_text, write_house
 from envs.house.navigation import build_floor
 from envs.house.rasterizer import Renderer
+from scripts import export_house
+from tests.generated_house import house_and_scene
 from tests.small_house import small_house
 
 NUMBERS = {5123: np.uint16, 5125: np.uint32, 5126: np.float32}
@@ -27,11 +29,27 @@ SIDE_PX, FOV_DEG, EYE_M, NEAR_M = 224, 60.0, 1.0, 0.05  # what docs/export.md te
 def exported():
     """A furnished house, its scene, and poses (x, z, heading) where an agent may stand."""
     catalog = load_catalog()
-    house = generate_house(seed=0, split="train", index=1)
-    scene = build_scene(house, catalog)
+    house, scene = house_and_scene(0, 1)
     free = build_floor(house, scene, catalog.meshes, resolution=200).centres
     rng = np.random.default_rng(0)
     return house, scene, np.column_stack([rng.choice(free, 5), rng.uniform(0, 2 * np.pi, 5)])
+
+
+@pytest.fixture(scope="module")
+def glb(exported) -> bytes:
+    return house_glb(*exported[:2], load_catalog())
+
+
+@pytest.fixture(scope="module")
+def semantic(exported) -> bytes:
+    return semantic_glb(*exported[:2], load_catalog())
+
+
+@pytest.fixture(scope="module")
+def ours(exported) -> dict[str, np.ndarray]:
+    """What our renderer shows from the poses."""
+    _, scene, poses = exported
+    return drawn(scene, poses)
 
 
 def drawn(scene, poses) -> dict[str, np.ndarray]:
@@ -110,25 +128,26 @@ def facing(mesh: trimesh.Trimesh, pose) -> np.ndarray:
     return (np.cross(b - a, c - a) * (rays(pose)[0] - a)).sum(axis=1) > 0
 
 
-@pytest.mark.parametrize("culled", [False, True])
-def test_depth_of_the_glb_read_by_trimesh_is_our_depth_and_so_is_that_of_the_stage_with_back_faces_culled(
-    exported, culled
-):
-    house, scene, poses = exported
-    glb = house_glb(house, scene, load_catalog(), both_sides=culled)
+def test_depth_of_the_glb_read_by_trimesh_is_our_depth(exported, glb, ours):
     mesh = trimesh.load_scene(io.BytesIO(glb), file_type="glb", process=False).to_mesh()
-    ours = drawn(scene, poses)["depth"]
-    close = []
-    for n, pose in enumerate(poses):
-        faces = mesh.faces[facing(mesh, pose)] if culled else mesh.faces
-        close.append(np.abs(hits(trimesh.Trimesh(mesh.vertices, faces, process=False), pose)[0] - ours[n]) < 1e-3)
+    close = [np.abs(hits(mesh, pose)[0] - depth) < 1e-3 for pose, depth in zip(exported[2], ours["depth"], strict=True)]
     assert np.mean(close) >= 0.999
 
 
-def test_semantic_files_read_as_habitat_reads_them_give_our_instances_with_back_faces_culled(exported):
+def test_depth_of_the_stage_with_back_faces_culled_is_our_depth(exported, ours):
     house, scene, poses = exported
-    mesh, ids = read_semantics(semantic_glb(house, scene, load_catalog()), semantic_text(labels(house, scene)))
-    ours = drawn(scene, poses)
+    stage = house_glb(house, scene, load_catalog(), both_sides=True)
+    mesh = trimesh.load_scene(io.BytesIO(stage), file_type="glb", process=False).to_mesh()
+    close = []
+    for pose, depth in zip(poses, ours["depth"], strict=True):
+        front = trimesh.Trimesh(mesh.vertices, mesh.faces[facing(mesh, pose)], process=False)
+        close.append(np.abs(hits(front, pose)[0] - depth) < 1e-3)
+    assert np.mean(close) >= 0.999
+
+
+def test_semantic_files_read_as_habitat_reads_them_give_our_instances_with_back_faces_culled(exported, semantic, ours):
+    house, scene, poses = exported
+    mesh, ids = read_semantics(semantic, semantic_text(labels(house, scene)))
     same, close = [], []
     for n, pose in enumerate(poses):
         front = facing(mesh, pose)
@@ -140,11 +159,13 @@ def test_semantic_files_read_as_habitat_reads_them_give_our_instances_with_back_
     assert np.mean(same) >= 0.995
 
 
-def colour_errors(pieces: list[trimesh.Trimesh], ours: np.ndarray, pose, *, mirrored: bool = False):
-    """Per pixel, how far our colour is from the file's texture there on its best level; whether that is an image."""
+def colour_errors(pieces: list[trimesh.Trimesh], shapes: trimesh.Trimesh, ours: np.ndarray, pose, *, mirrored=False):
+    """Per pixel, how far our colour is from the file's texture there on its best level; whether that is an image.
+
+    `shapes` is all pieces in one.
+    """
     ends = np.cumsum([0] + [len(piece.faces) for piece in pieces])
     uv = np.concatenate([piece.visual.uv[piece.faces] for piece in pieces])
-    shapes = trimesh.util.concatenate([trimesh.Trimesh(piece.vertices, piece.faces, process=False) for piece in pieces])
     depth, face = (image.ravel() for image in hits(shapes, pose))
     origin, directions = rays(pose)
     weights = trimesh.triangles.points_to_barycentric(shapes.triangles[face], origin + directions * depth[:, None])
@@ -166,20 +187,22 @@ def colour_errors(pieces: list[trimesh.Trimesh], ours: np.ndarray, pose, *, mirr
     return errors[face >= 0], is_image[face >= 0]
 
 
-def unlit_views(house, scene, poses, *, mirrored: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def unlit_views(glb: bytes, scene, poses, *, mirrored: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """`colour_errors` of all poses, of the house without light."""
-    read = trimesh.load_scene(io.BytesIO(house_glb(house, scene, load_catalog())), file_type="glb", process=False)
-    pieces = read.dump()
+    pieces = trimesh.load_scene(io.BytesIO(glb), file_type="glb", process=False).dump()
+    shapes = trimesh.util.concatenate([trimesh.Trimesh(piece.vertices, piece.faces, process=False) for piece in pieces])
     materials = dataclasses.replace(scene.materials, unlit=np.ones_like(scene.materials.unlit))
     ours = drawn(dataclasses.replace(scene, materials=materials), poses)["rgb"]
-    views = [colour_errors(pieces, image, pose, mirrored=mirrored) for image, pose in zip(ours, poses, strict=True)]
+    views = [
+        colour_errors(pieces, shapes, image, pose, mirrored=mirrored) for image, pose in zip(ours, poses, strict=True)
+    ]
     errors, is_image = (np.concatenate(images) for images in zip(*views, strict=True))
     return errors, is_image
 
 
-def test_colours_of_the_glb_are_ours(exported):
-    house, scene, poses = exported
-    errors, is_image = unlit_views(house, scene, poses[:3])
+def test_colours_of_the_glb_are_ours(exported, glb):
+    _, scene, poses = exported
+    errors, is_image = unlit_views(glb, scene, poses[:3])
     assert is_image.any()
     assert (errors <= 3).mean() >= 0.99
 
@@ -187,17 +210,17 @@ def test_colours_of_the_glb_are_ours(exported):
 def test_textures_of_the_glb_stand_upright():
     house = small_house()
     before_window_and_over_floor = np.array([[0.7, 2.0, np.pi / 2], [3.0, 3.0, 0.6]])
-    view = house, build_scene(house, load_catalog()), before_window_and_over_floor
+    scene = build_scene(house, load_catalog())
+    view = house_glb(house, scene, load_catalog()), scene, before_window_and_over_floor
     errors, is_image = unlit_views(*view)
     assert (errors[is_image] <= 3).mean() >= 0.99
     errors, is_image = unlit_views(*view, mirrored=True)
     assert (errors[is_image] <= 3).mean() < 0.2
 
 
-def test_every_accessor_lies_in_its_view_is_aligned_and_says_its_bounds(exported):
-    house, scene, _ = exported
-    for glb in (house_glb(house, scene, load_catalog()), semantic_glb(house, scene, load_catalog())):
-        document, binary = chunks(glb)
+def test_every_accessor_lies_in_its_view_is_aligned_and_says_its_bounds(glb, semantic):
+    for content in (glb, semantic):
+        document, binary = chunks(content)
         assert document["buffers"] == [{"byteLength": len(binary)}]
         for view in document["bufferViews"]:
             assert view["byteOffset"] % 4 == 0 and view["byteOffset"] + view["byteLength"] <= len(binary)
@@ -213,9 +236,9 @@ def test_every_accessor_lies_in_its_view_is_aligned_and_says_its_bounds(exported
                 assert accessor(document, binary, part["indices"]).max() < count
 
 
-def test_nodes_name_every_object_below_its_room_and_equal_models_share_their_vertices(exported):
+def test_nodes_name_every_object_below_its_room_and_equal_models_share_their_vertices(exported, glb):
     house, scene, _ = exported
-    document, _ = chunks(house_glb(house, scene, load_catalog()))
+    document, _ = chunks(glb)
     nodes = document["nodes"]
     by_id = {node["extras"]["id"]: node for node in nodes if "mesh" in node}
     assert len(by_id) == len({node["name"] for node in by_id.values()}) == len(scene.instances.mesh)
@@ -232,18 +255,16 @@ def test_nodes_name_every_object_below_its_room_and_equal_models_share_their_ver
     assert len(positions) == len(np.unique(scene.instances.mesh)) < len(scene.instances.mesh)
 
 
-def test_glowing_materials_are_unlit_and_all_show_both_sides(exported):
-    house, scene, _ = exported
-    document, _ = chunks(house_glb(house, scene, load_catalog()))
+def test_glowing_materials_are_unlit_and_all_show_both_sides(glb):
+    document, _ = chunks(glb)
     assert document["extensionsUsed"] == ["KHR_materials_unlit"]
     assert all(material["doubleSided"] for material in document["materials"])
     glowing = sum("extensions" in material for material in document["materials"])
     assert 0 < glowing < len(document["materials"])
 
 
-def test_each_semantic_colour_is_one_connected_piece_so_that_habitat_boxes_the_whole_object(exported):
-    house, scene, _ = exported
-    document, binary = chunks(semantic_glb(house, scene, load_catalog()))
+def test_each_semantic_colour_is_one_connected_piece_so_that_habitat_boxes_the_whole_object(semantic):
+    document, binary = chunks(semantic)
     for mesh in document["meshes"]:
         (part,) = mesh["primitives"]
         faces = accessor(document, binary, part["indices"]).reshape(-1, 3)
@@ -272,6 +293,18 @@ def test_a_folder_of_houses_is_one_data_set_whose_configurations_name_files_that
             assert (tmp_path / config[key]).is_file()
         assert (config["up"], config["front"]) == ([0, 1, 0], [0, 0, -1])
     assert (tmp_path / "ATTRIBUTION.md").is_file()
+
+
+def test_homes_that_people_designed_are_exported_with_their_authors_up_to_the_last(tmp_path, monkeypatch, capsys):
+    command = ["export_house.py", "--split", "human", "--out", str(tmp_path), "--first"]
+    monkeypatch.setattr(sys, "argv", [*command, "4"])
+    export_house.main()
+    assert "human-00004" in (tmp_path / "ATTRIBUTION.homes.md").read_text(encoding="utf-8")
+    assert chunks((tmp_path / "human-00004.glb").read_bytes())[0]["asset"]["version"] == "2.0"
+    monkeypatch.setattr(sys, "argv", [*command, "5"])
+    with pytest.raises(SystemExit):
+        export_house.main()
+    assert "expected some of 0 to 4" in capsys.readouterr().err
 
 
 def test_the_semantic_text_lists_objects_under_their_ids_and_the_building_behind_them():

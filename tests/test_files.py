@@ -1,11 +1,16 @@
-"""Files are whole or not there, the data folder can be written, and imports point one way."""
+"""Files are whole or not there, the data folder can be written, imports point one way, and the tests check types."""
 
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
+from beartype.roar import BeartypeCallHintViolation
+from jaxtyping import TypeCheckError
 
 from envs.files import data_root, fingerprint, written_aside
+from envs.house.geometry import contains
+from envs.house.rasterizer import Camera
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("envs", "data", "models", "scripts")
@@ -51,3 +56,12 @@ def test_imports_point_from_scripts_over_models_and_data_to_envs(layer: str) -> 
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             wrong = [name for name in names if name.split(".")[0] in above]
             assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_wrong_types_and_shapes_are_found_in_functions_with_and_without_arrays() -> None:
+    square = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)]
+    assert contains(square, (0.5, 0.5)) and Camera().views(np.zeros((2, 3))).shape == (2, 12)
+    with pytest.raises(BeartypeCallHintViolation, match="point"):
+        contains(square, "middle")
+    with pytest.raises(TypeCheckError, match="poses"):
+        Camera().views(np.zeros((2, 4)))

@@ -1,12 +1,10 @@
 """Panoramas against Embree's rays, and how they turn with the pose."""
 
 import numpy as np
-from embreex import rtcore_scene
-from embreex.mesh_construction import TriangleMesh
 
 from envs.house.panorama import PanoramaRenderer
 from envs.house.rasterizer import MODALITIES
-from tests.test_rasterizer import make_scene, one_box, random_room, world_triangles
+from tests.test_rasterizer import Embree, make_scene, one_box, random_room, world_triangles
 
 HEIGHT_M = 1.0
 
@@ -25,17 +23,10 @@ def test_panorama_shows_what_rays_in_its_pixels_directions_meet():
         [-level * np.sin(heading), np.sin(elevation) + 0 * heading, -level * np.cos(heading)], axis=-1
     )
     triangles, owner = world_triangles(assets, scene)
-    traced = rtcore_scene.EmbreeScene()
-    corners = triangles.reshape(-1, 3).astype(np.float32)
-    mesh = TriangleMesh(traced, corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3))
-    rays = directions.reshape(-1, 3).astype(np.float32)
-    start = np.tile(np.array([pose[0], HEIGHT_M, pose[1]], np.float32), (len(rays), 1))
-    hit = traced.run(start, rays, output=1)
-    del mesh
-    instance = np.array([0] + [scene.instances.instance_id[i] for i, _, _ in owner])[hit["primID"] + 1].reshape(
-        192, 384
-    )
-    distance = np.where(hit["primID"] >= 0, hit["tfar"], 0).reshape(192, 384)
+    rays = directions.reshape(-1, 3)
+    start = np.tile([pose[0], HEIGHT_M, pose[1]], (len(rays), 1))
+    distance, triangle = (found.reshape(192, 384) for found in Embree(triangles).run(start, rays))
+    instance = np.array([0] + [scene.instances.instance_id[i] for i, _, _ in owner])[triangle + 1]
     assert (images["instance_id"][0] == instance).mean() > 0.95  # a pixel's ray and the cube's differ by half a pixel
     assert np.median(np.abs(images["depth"][0] - distance)) < 0.005
     assert (np.abs(images["depth"][0] - distance) < 0.03 * distance + 1e-3).mean() > 0.95

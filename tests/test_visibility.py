@@ -8,9 +8,9 @@ import pytest
 
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
-from envs.house.generator import generate_house
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.visibility import EVERYWHERE, room_graph, rooms_of_instances
+from tests.generated_house import house_and_scene
 from tests.small_house import small_house, thing
 
 
@@ -44,7 +44,7 @@ def differing_views(scene, camera: Camera, poses: np.ndarray) -> list[list[float
 def test_thousands_of_views_of_generated_houses_look_the_same_with_and_without_rooms(camera):
     rng = np.random.default_rng(7)
     for index in range(2):
-        scene = build_scene(generate_house(seed=3, split="train", index=index), load_catalog())
+        _, scene = house_and_scene(3, index)
         assert not differing_views(scene, camera, scattered_poses(scene, 600, rng))
 
 

@@ -17,6 +17,7 @@ from envs.files import written_aside
 from envs.house.build import build_scene
 from envs.house.catalog import ASSETS, Catalog
 from envs.house.export import COPYRIGHT, GENERATOR, Label, house_glb, labels, local_mesh, room_nodes
+from envs.house.generator import HUMAN_HOMES
 from envs.house.gltf import Glb
 from envs.house.house import House
 from envs.house.scene import Scene
@@ -47,8 +48,12 @@ def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
     for name, content in contents.items():
         with written_aside(folder / name) as aside:
             aside.write_bytes(content)
-    shutil.copyfile(ASSETS / "ATTRIBUTION.md", folder / "ATTRIBUTION.md")
-    return [folder / name for name in (*contents, "ATTRIBUTION.md")]
+    credits = {"ATTRIBUTION.md": ASSETS}
+    if (HUMAN_HOMES / f"{house.id}.json").is_file():
+        credits["ATTRIBUTION.homes.md"] = HUMAN_HOMES
+    for name, source in credits.items():
+        shutil.copyfile(source / "ATTRIBUTION.md", folder / name)
+    return [folder / name for name in (*contents, *credits)]
 
 
 def semantic_color(instance_id: int) -> tuple[int, int, int]:

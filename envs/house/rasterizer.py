@@ -17,7 +17,7 @@ from envs.house.catalog import load_catalog
 from envs.house.raster_kernels import draw
 from envs.house.raster_meshes import prepare_meshes
 from envs.house.raster_world import PAD, Lens, Scratch, SharedAssets, World, build_world, make_scratch
-from envs.house.scene import Meshes, Scene
+from envs.house.scene import Scene
 
 MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
 
@@ -158,51 +158,6 @@ def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: 
         got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"out[{name!r}]: expected a C-contiguous {np.dtype(kind)} array of shape {shape}, got {got}")
     return array
-
-
-def render_top_down(
-    scene: Scene, size_px: int = 512, *, cut_height_m: float = 2.0, assets: SharedAssets | None = None
-) -> tuple[dict[str, np.ndarray], tuple[float, float, float]]:
-    """A square plan picture of a scene without what lies above `cut_height_m`: north (-Z) up, on white.
-
-    Returns the images (rgb, class_id, instance_id; each (size_px, size_px, ...)) and (x, z, metres): the plan coordinates
-    of the image's top left corner and the width of a pixel. It is drawn from 1 km up, which shifts nothing by more than
-    a centimetre or two.
-    """
-    altitude_m = 1000.0
-    sphere = scene.instances.sphere[scene.instances.room >= 0]
-    sphere = sphere if len(sphere) else scene.instances.sphere
-    if not len(sphere):
-        raise ValueError(f"scene {scene.house_id}: expected at least one instance to draw, got none")
-    low, high = np.full(2, np.inf), np.full(2, -np.inf)
-    for corners in _world_boxes(scene, (assets or load_catalog()).meshes):
-        low, high = np.minimum(low, corners.min(axis=0)), np.maximum(high, corners.max(axis=0))
-    extent = 1.04 * float((high - low).max())
-    middle = (low + high) / 2
-    fov = np.degrees(2 * np.arctan(extent / 2 / altitude_m))
-    camera = Camera(size_px, size_px, fov, height_m=altitude_m, near_m=altitude_m - cut_height_m)
-    renderer = Renderer(camera, ("rgb", "class_id", "instance_id"), assets=assets)
-    renderer._outside[:] = 0xFFFFFF
-    renderer.load([scene])
-    view = np.array([[1, 0, 0, 0, 0, 1, 0, -1, 0, middle[0], altitude_m, middle[1]]], np.float64)
-    images = renderer.draw(np.zeros(1, np.int64), view)
-    corner = middle - extent / 2
-    return {name: image[0] for name, image in images.items()}, (float(corner[0]), float(corner[1]), extent / size_px)
-
-
-def _world_boxes(scene: Scene, shared: Meshes) -> list[Float[np.ndarray, "8 2"]]:
-    """Plan coordinates of the corners of every building instance's box, or of every instance if there is no building."""
-    items = scene.instances
-    chosen = np.flatnonzero(items.instance_id == 0)
-    boxes = []
-    for i in chosen if len(chosen) else range(len(items.mesh)):
-        own = items.mesh[i] - len(shared.vertex_range)
-        meshes, row = (scene.meshes, own) if own >= 0 else (shared, items.mesh[i])
-        vertices = meshes.vertices[slice(*meshes.vertex_range[row])]
-        if len(vertices):
-            corners = np.array(np.meshgrid(*zip(vertices.min(axis=0), vertices.max(axis=0), strict=True))).reshape(3, 8)
-            boxes.append((items.rotation_scale[i] @ corners + items.translation[i][:, None])[[0, 2]].T)
-    return boxes
 
 
 def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
