@@ -15,9 +15,9 @@ from jaxtyping import Float16, UInt8
 from data.demonstrations import Demonstrations, Recording, build
 from data.expert import walk_of
 from data.questions import NUM_PASSES, configuration, load_questions, make_questions, read_header, write_questions
-from data.remembered import Memory, remembered_place, remembered_sight
+from data.remembered import Memory, remembered
 from data.spawns import place
-from data.view_points import ViewPointFinder
+from data.view_points import look
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
 from envs.files import data_root, fingerprint
@@ -28,6 +28,7 @@ from envs.house.house import House
 from envs.house.navigation import Goal, build_floor, distance_fields, distances_at
 from envs.house.rasterizer import Camera, Renderer
 from envs.progress import absolute, console, progress
+from envs.workers import in_workers
 
 RENDER_BATCH = 64
 RECORDER = "frames-1"  # raise with every change of what demonstrations store of a walk
@@ -109,9 +110,11 @@ class GeneratedEQA:
         if not path.exists():
             houses = self.houses
             memory = Memory(path.with_suffix(".partly"), configuration=wanted)
-            visible, placed = remembered_sight(ViewPointFinder(), memory), remembered_place(place, memory)
+            each = remembered(in_workers, memory)
             with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
-                made = make_questions(houses, visible=visible, place=placed, progress=absolute(advance), **arguments)
+                made = make_questions(
+                    houses, visible=look, place=place, each=each, progress=absolute(advance), **arguments
+                )
             write_questions(path, made)
             memory.forget()
             console.print(f"questions: {path}")

@@ -7,6 +7,7 @@ answer in a house raises `Undefined`. It gives an Answer (a name or a colour), a
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from envs.house.catalog import CLASSES
 from envs.house.house import HouseObject
 
 SLOT_TYPES = {"OBJ": "Category", "ROOM": "RoomType", "REL": "Relation"}
+_SLOT = re.compile(rf"\b(?:{'|'.join(SLOT_TYPES)})\d*\b")  # all other names are in small letters
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ class Program:
         if missing := [slot.name for slot in self.slots if slot.name not in values]:
             raise ValueError(f"program {self}: no value for the slots {missing}")
         return Program(_bind(self.expression, values))
+
+    def text(self, values: Mapping[str, str]) -> str:
+        """`str` of the program with its slots filled, unchecked: much faster than `bind`."""
+        return _SLOT.sub(lambda slot: f'"{values[slot[0]]}"', self._text)
+
+    @cached_property
+    def _text(self) -> str:
+        return str(self)
 
     def run(self, world: World, names: Mapping[str, str] = MappingProxyType({})) -> Answered:
         """Answers in the world's house, as `bind(names)` would. Raises Undefined if there is no single clear answer."""

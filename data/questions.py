@@ -32,6 +32,7 @@ from data.balance import (
     whole_rounds,
 )
 from data.relations import volume_m3
+from data.remembered import Each
 from data.rules import Balance, Rules, load_rules
 from data.spawns import Place
 from data.templates import Generator, Question
@@ -70,6 +71,7 @@ def make_questions(
     balance: str = "entropy",
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
+    each: Each = map,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> QuestionSet:
     """Makes the questions of all splits together, for the balance is judged over all houses.
@@ -79,6 +81,7 @@ def make_questions(
     place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.spawns`.
     balance: "none", "entropy" or "paired", see `data.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
+    each: how `visible` and `place` are asked about all houses, see `envs.workers` and `data.remembered`.
     progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
     ValueError if a split ends up empty, saying which step removed what.
     """
@@ -104,12 +107,12 @@ def make_questions(
         steps["generated"] += generator.generate(house)
         report(0, done, len(by_id))
     steps["possible"] = could_pass(steps["generated"], _LEAST[balance](rules.balance), judges)
-    steps["visible"], views = _look(steps["possible"], by_id, visible, partial(report, 1))
+    steps["visible"], views = _look(steps["possible"], by_id, partial(each, visible), partial(report, 1))
     draw = _draw_rounds if balance == "paired" else _draw
     steps |= draw(
         steps["visible"], split_of, counts, rules, shares=rules.sets[question_set], balance=balance, seed=seed
     )
-    placed = _placed(steps["chosen"], by_id, views, place, partial(report, 2))
+    placed = _placed(steps["chosen"], by_id, views, partial(each, place), partial(report, 2))
     steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
     if balance == "paired":
         steps["reached"] = whole_rounds(steps["reached"], steps["chosen"], split_of)
@@ -184,7 +187,7 @@ def _check_houses(houses: Mapping[str, Sequence[House]], counts: Mapping[str, in
 def _look(
     questions: Sequence[Question],
     houses: Mapping[str, House],
-    visible: Visible,
+    look: Callable[[Sequence[House], Sequence[Sequence[Target]]], Iterator[Sequence[ViewPoints]]],
     progress: Callable[[int, int], None],
 ) -> tuple[list[Question], dict[str, dict[Target, ViewPoints]]]:
     """The questions whose answers can be seen, or about the whole house; and from where each house's targets can."""
@@ -193,9 +196,10 @@ def _look(
         if question.sight != "house":
             wanted.setdefault(question.scene_id, set()).add(_target(question, houses))
     views: dict[str, dict[Target, ViewPoints]] = {scene_id: {} for scene_id in houses}
-    for done, (scene_id, of_house) in enumerate(wanted.items(), start=1):
-        targets = sorted(of_house)
-        views[scene_id] = dict(zip(targets, visible(houses[scene_id], targets), strict=True))
+    targets = [sorted(of_house) for of_house in wanted.values()]
+    found = look([houses[scene_id] for scene_id in wanted], targets)
+    for done, (scene_id, of_house, poses) in enumerate(zip(wanted, targets, found, strict=True), start=1):
+        views[scene_id] = dict(zip(of_house, poses, strict=True))
         progress(done, len(wanted))
     seen = [q for q in questions if q.sight == "house" or views[q.scene_id][_target(q, houses)]]
     return seen, views
@@ -295,18 +299,21 @@ def _placed(
     questions: Sequence[Question],
     houses: Mapping[str, House],
     views: Mapping[str, Mapping[Target, ViewPoints]],
-    place: Place,
+    place: Callable[[Sequence[House], Sequence[Sequence[Episode]]], Iterator[Sequence[Episode | None]]],
     progress: Callable[[int, int], None],
 ) -> dict[tuple[str, int], Episode]:
     """Episodes with their walks, by house and number, without those that cannot be walked."""
     by_house: dict[str, list[Question]] = {}
     for question in questions:
         by_house.setdefault(question.scene_id, []).append(question)
-    placed: dict[tuple[str, int], Episode] = {}
-    for done, (scene_id, of_house) in enumerate(by_house.items(), start=1):
+    asked = []
+    for scene_id, of_house in by_house.items():
         house, seen = houses[scene_id], views[scene_id]
-        asked = [_episode(q, house, None if q.sight == "house" else seen[_target(q, houses)]) for q in of_house]
-        for question, episode in zip(of_house, place(house, asked), strict=True):
+        asked.append([_episode(q, house, None if q.sight == "house" else seen[_target(q, houses)]) for q in of_house])
+    placed: dict[tuple[str, int], Episode] = {}
+    found = place([houses[scene_id] for scene_id in by_house], asked)
+    for done, (scene_id, episodes) in enumerate(zip(by_house, found, strict=True), start=1):
+        for question, episode in zip(by_house[scene_id], episodes, strict=True):
             if episode is not None:
                 placed[scene_id, question.number] = episode
         progress(done, len(by_house))

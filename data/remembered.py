@@ -1,12 +1,16 @@
 """Slow answers that a killed run need not find again: appended to a file house by house while a question set is made."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from data.view_points import Target, ViewPoints
+from data.view_points import ViewPoints
 from envs.episode import Episode
+from envs.files import fingerprint
 from envs.house.house import House
+
+Task = Callable[[House, Sequence], Sequence]
+Each = Callable[[Task, Sequence[House], Sequence[Sequence]], Iterator[Sequence]]
 
 
 class Memory:
@@ -31,7 +35,7 @@ class Memory:
 
     def add(self, found: dict[str, object]) -> None:
         with self._path.open("a") as file:
-            file.write((line := json.dumps(found)) + "\n")
+            file.write((line := json.dumps(found, default=Episode.to_dict)) + "\n")
         self.known.update(json.loads(line))
 
     def forget(self) -> None:
@@ -39,31 +43,25 @@ class Memory:
         self._path.unlink(missing_ok=True)
 
 
-def remembered_sight(
-    visible: Callable[[House, Sequence[Target]], Sequence[ViewPoints]], memory: Memory
-) -> Callable[[House, Sequence[Target]], list[ViewPoints]]:
-    """As `visible`, which is asked only for what memory lacks."""
+def remembered(each: Each, memory: Memory) -> Each:
+    """As `each`, a kind of `map` over houses and what is asked about them, which is used only for what memory lacks."""
 
-    def look(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
-        names = [f"{house.id} {house.generator} sees {list(target)}" for target in targets]
-        if missing := [place for place, name in enumerate(names) if name not in memory.known]:
-            found = visible(house, [targets[place] for place in missing])
-            memory.add({names[place]: poses for place, poses in zip(missing, found, strict=True)})
-        poses = [memory.known[name] for name in names]
-        return [None if of_target is None else tuple(map(tuple, of_target)) for of_target in poses]
+    def run(task: Task, houses: Sequence[House], asked: Sequence[Sequence]) -> Iterator[list]:
+        names = [_name(task, house, of_house) for house, of_house in zip(houses, asked, strict=True)]
+        missing = [place for place, name in enumerate(names) if name not in memory.known]
+        found = iter(each(task, [houses[place] for place in missing], [asked[place] for place in missing]))
+        for name in names:
+            if name not in memory.known:
+                memory.add({name: next(found)})
+            yield [_from_json(one) for one in memory.known[name]]
 
-    return look
+    return run
 
 
-def remembered_place(
-    place: Callable[[House, Sequence[Episode]], list[Episode | None]], memory: Memory
-) -> Callable[[House, Sequence[Episode]], list[Episode | None]]:
-    """As `place`, which is asked only for houses that memory lacks."""
+def _name(task: Task, house: House, asked: Sequence) -> str:
+    what = [one.episode_id if isinstance(one, Episode) else one for one in asked]
+    return f"{task.__name__} {house.id} {house.generator} {fingerprint(what)}"
 
-    def put(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
-        name = f"{house.id} {house.generator} places {[episode.episode_id for episode in episodes]}"
-        if name not in memory.known:
-            memory.add({name: [episode and episode.to_dict() for episode in place(house, episodes)]})
-        return [entry and Episode.from_dict(entry) for entry in memory.known[name]]
 
-    return put
+def _from_json(found: dict | list | None) -> Episode | ViewPoints:
+    return Episode.from_dict(found) if isinstance(found, dict) else found and tuple(map(tuple, found))

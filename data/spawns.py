@@ -1,8 +1,9 @@
-"""Where questions' walks begin: far away, 10, 30 and 50 actions before the end, anywhere; and how far it is from there.
+"""Where questions' walks begin: far away, 10, 30 and 50 actions before the end, at random; and how far it is from there.
 
 The protocol of Das et al. (2018, Sec. 5): T-k is the pose with k actions of the shortest walk left, STOP included. A walk
 begins in the far fifth of the floor within FARTHEST_M of the goal, drawn from the episode's own id, and is the shortest of
 those that keep clear of things, where there are such: who learns from walks that graze every corner gets stuck at corners.
+A random spawn is anywhere within FARTHEST_M: from further away no agent arrives within an episode's actions.
 
 Axes: T poses of a walk, P positions.
 """
@@ -59,7 +60,8 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
         )
         for row, goal in zip(rows, goals, strict=True)
     ]
-    anywhere = [(goal, draw_from(row, floor.centres)) for row, goal in zip(rows, goals, strict=True)]
+    near = [floor.centres[field <= FARTHEST_M] for field in fields]
+    anywhere = [(goal, draw_from(row, near[distinct[goal]])) for row, goal in zip(rows, goals, strict=True)]
     walks = _walks(floor, roomy, [*spread, *anywhere])
     placed: list[Episode | None] = list(episodes)
     for row in set(range(len(episodes))) - set(rows):

@@ -5,6 +5,7 @@ answer.
 houses, and whether the answer can be seen, come after it (`data.balance`, `data.questions`).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -105,7 +106,8 @@ class Generator:
         self.templates = [
             Template(name, form.text, parse(form.program), rules) for name in types for form in rules.types[name].forms
         ]
-        self._drawn: dict[tuple[int, tuple[str, ...]], list[tuple[str, ...]]] = {}
+        # of a template's place and rooms: combinations of names, by their first one
+        self._drawn: dict[tuple[int, tuple[str, ...]], dict[str, list[tuple[str, ...]]]] = {}
 
     def generate(self, house: House) -> list[Question]:
         """Every question about the house with one clear answer, in a fixed order. ValueError for a faulty house."""
@@ -125,7 +127,7 @@ class Generator:
                         type=template.type,
                         text=template.wording(values),
                         answer=found.answer,
-                        program=str(template.program.bind(values)),
+                        program=template.program.text(values),
                         touched=tuple(thing.id for thing in found.touched),
                         rooms=tuple(dict.fromkeys((*(thing.room for thing in found.touched), *found.rooms))),
                         sight=found.sight,
@@ -157,13 +159,13 @@ class Generator:
             return (chosen for chosen in product(*choices) if len(set(chosen)) == len(chosen))
         key = id(template), rooms
         if key not in self._drawn:
-            self._drawn[key] = [
-                chosen
-                for chosen in product(*choices)
-                if len(set(chosen)) == len(chosen) and crc32(",".join((*rooms, *chosen)).encode()) < kind.share * 2**32
-            ]
+            drawn = self._drawn[key] = defaultdict(list)
+            for chosen in product(*choices):
+                label = ",".join((*rooms, *chosen)).encode()
+                if len(set(chosen)) == len(chosen) and crc32(label) < kind.share * 2**32:
+                    drawn[chosen[0]].append(chosen)
         known = {*there, *self.rules.relations}
-        return (chosen for chosen in self._drawn[key] if known.issuperset(chosen))
+        return (c for name in self._drawn[key] if name in known for c in self._drawn[key][name] if known.issuperset(c))
 
 
 def _categories(house: House, rooms: Sequence[str]) -> set[str]:

@@ -10,6 +10,7 @@ Axes: P places, Q points, E edges, D headings, C columns all round, I instance i
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from math import asin, atan, degrees, pi, radians, sin, tan
 from typing import no_type_check
 
@@ -36,7 +37,8 @@ COLUMNS_A_VIEW = round(NUM_COLUMNS * VIEW_RAD / (2 * pi))
 NUM_DRAWN = 4  # pictures that close the round, 90 degrees wide; high enough for the whole view in their corners
 DRAWN = Camera(height_px=52, width_px=64, vertical_fov_deg=degrees(2 * atan(52 / 64)))
 PLACES_AT_ONCE = 64
-OVERVIEW_POINTS = 64  # of a room's floor, and places to look at them from
+MANY_PLACES = 80  # to look from in one room
+OVERVIEW_POINTS = 40  # of a room's floor, and places to look at them from
 
 ViewPoints = tuple[Pose, ...] | None
 Target = tuple[int, ...]  # ids of objects to be seen in one view, the one to look at first; or an `overview`
@@ -85,7 +87,7 @@ def view_points(
     for index, places in enumerate(groups.values()):
         of_group = [targets[place] for place in places]
         near = {first: _near(house, first, grid, within_m) for first in sorted({target[0] for target in of_group})}
-        used = np.flatnonzero(np.any(list(near.values()), axis=0))
+        used = np.flatnonzero(_thinned(np.any(list(near.values()), axis=0), grid, spacing_m))
         ids = sorted({i for target in of_group for i in target})
         column_of = np.zeros(len(house.objects) + 1, np.int64)
         column_of[ids] = np.arange(1, len(ids) + 1)
@@ -94,7 +96,7 @@ def view_points(
         place_of[used] = np.arange(len(used))
         for place in places:
             target = targets[place]
-            stand = np.flatnonzero(near[target[0]])
+            stand = np.flatnonzero(near[target[0]] & (place_of >= 0))
             x, z = house.objects[target[0] - 1].position[::2]
             toward = np.arctan2(grid[stand, 0] - x, grid[stand, 1] - z)
             heading = np.round(toward % (2 * pi) / TURN_RAD).astype(np.int64) % NUM_HEADINGS
@@ -124,6 +126,16 @@ class ViewPointFinder:
         found = iter(view_points(house, scene, floor, self.renderer, objects))
         over = iter(overviews(house, floor, rooms))
         return [next(over if _is_overview(target) else found) for target in targets]
+
+
+@cache
+def _finder() -> ViewPointFinder:
+    return ViewPointFinder()
+
+
+def look(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
+    """As a `ViewPointFinder`; one serves each process."""
+    return _finder()(house, targets)
 
 
 def _is_overview(target: Target) -> bool:
@@ -192,6 +204,16 @@ def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
     stride = max(round(spacing_m / floor.cell_m), 1)
     rows, columns = np.nonzero(floor.free[::stride, ::stride])
     return (np.stack([columns, rows], axis=1) * stride + 0.5) * floor.cell_m + np.asarray(floor.origin)
+
+
+def _thinned(
+    chosen: Bool[np.ndarray, " P"], grid: Float64[np.ndarray, "P 2"], spacing_m: float
+) -> Bool[np.ndarray, " P"]:
+    """Every second place, as on a chessboard, where there are very many: a hall is seen well from few."""
+    if np.count_nonzero(chosen) <= MANY_PLACES:
+        return chosen
+    cells = np.floor((grid - grid.min(axis=0)) / spacing_m + 0.5).astype(np.int64)
+    return chosen & (cells.sum(axis=1) % 2 == 0)
 
 
 def _near(house: House, object_id: int, grid: Float64[np.ndarray, "P 2"], within_m: float) -> Bool[np.ndarray, " P"]:

@@ -8,7 +8,7 @@ import pytest
 
 from data.balance import could_pass, normalized_entropy
 from data.questions import configuration, load_questions, make_questions, read_header, stream_questions, write_questions
-from data.remembered import Memory, remembered_place, remembered_sight
+from data.remembered import Memory, remembered
 from data.rules import load_rules
 from data.templates import Generator
 from data.vocabulary import Vocabulary
@@ -136,10 +136,10 @@ def test_a_killed_run_neither_looks_nor_places_twice(tmp_path, houses):
                 asked.append((ask, house.id))
                 return ask(house, wanted)
 
+            once.__name__ = ask.__name__
             return once
 
-        visible, place = counted(everything_visible), counted(no_walks)
-        parts = {"visible": remembered_sight(visible, memory), "place": remembered_place(place, memory)}
+        parts = {"visible": counted(everything_visible), "place": counted(no_walks), "each": remembered(map, memory)}
         return memory, make_questions(houses, counts=COUNTS, seed=0, **parts)
 
     expected = make_questions(houses, counts=COUNTS, seed=0, **STUBS)

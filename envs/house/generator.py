@@ -4,10 +4,7 @@ Splits draw from disjoint streams, so no house is in two of them, and a larger s
 """
 
 import hashlib
-import multiprocessing
-import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +14,8 @@ from envs.house.furnish import furnish
 from envs.house.house import House
 from envs.house.plan import HEIGHT_M, draw_plan
 from envs.house.validate import validate
+from envs.workers import in_workers
 
-_HOUSES_PER_WORKER = 24  # for fewer a process is not worth starting
 SPLITS = ("train", "val", "test")
 HUMAN = "human"  # a further split, for testing only: homes that people designed, shipped with the project
 HUMAN_HOMES = ASSETS / "human"
@@ -99,21 +96,9 @@ def make_houses(
     missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
     done = count - len(missing)
     progress(done, count)
-    workers = min(workers or os.cpu_count() or 1, len(missing) // _HOUSES_PER_WORKER)
-    make = partial(_make_one, root, seed, split)
-    if workers <= 1:
-        results = map(make, missing)
-        for _ in results:
-            done += 1
-            progress(done, count)
-    else:
-        make(missing.pop(0))  # compiles what is compiled once, before the workers do it at the same time
+    for _ in in_workers(partial(_make_one, root, seed, split), missing, workers=workers):
         done += 1
         progress(done, count)
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            for _ in pool.map(make, missing, chunksize=4):
-                done += 1
-                progress(done, count)
     return paths
 
 
