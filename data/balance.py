@@ -215,11 +215,18 @@ def sample_rounds(
     max_per_house: int,
     rng: np.random.Generator,
 ) -> list[Round]:
-    """As `sample`, of whole rounds, in random order: at most `count` questions, at most `max_per_house` a house."""
+    """As `sample`, of whole rounds: at most `count` questions, at most `max_per_house` a house. Strings take turns."""
     queues: dict[str, list[Round]] = {name: [] for name in shares}
+    turn: Counter[str] = Counter()
+    turns: dict[Round, int] = {}
     for place in rng.permutation(len(rounds)):
-        if rounds[place][0].type in queues:
-            queues[rounds[place][0].type].append(rounds[place])
+        first = rounds[place][0]
+        if first.type in queues:
+            queues[first.type].append(rounds[place])
+            turns[rounds[place]] = turn[first.text]
+            turn[first.text] += 1
+    for queue in queues.values():
+        queue.sort(key=turns.__getitem__)
     available = {name: sum(map(len, queue)) for name, queue in queues.items()}
     room_for = max_per_house * len({question.scene_id for a_round in rounds for question in a_round})
     wanted = quotas(room_for if count is None else min(count, room_for), shares, available)

@@ -166,5 +166,8 @@ def test_a_sample_of_rounds_is_whole_and_keeps_the_shares_and_the_cap():
     types = Counter(q.type for a_round in chosen for q in a_round)
     assert types["b"] == 30 and 66 <= types["a"] <= 70
     assert max(Counter(q.scene_id for a_round in chosen for q in a_round).values()) <= 4
+    often = [tuple(replace(q, text="often") for q in a_round) for a_round in rounds[:200]]
+    mixed = sample_rounds([*often, *rounds[200:]], 40, shares={"a": 1.0}, max_per_house=99, rng=rng)
+    assert sum(a_round[0].text == "often" for a_round in mixed) == 1  # strings take turns
     everything = sample_rounds(rounds, None, shares={"a": 0.7, "b": 0.3}, max_per_house=99, rng=rng)
     assert set(everything) == set(rounds)

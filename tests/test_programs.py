@@ -217,7 +217,7 @@ def test_a_new_type_is_a_text_and_a_program(tmp_path):
     [
         ("min_volume_m3", "min_volume", r"thresholds: missing \['min_volume_m3'\], unknown \['min_volume'\]"),
         ("plurals: [plates]", "plurals: [plate]", r"plurals: unknown names \['plate'\]"),
-        ("skip: &colorless [mirror,", "skip: &colorless [mirrors,", r"types.color.skip: unknown names \['mirrors'\]"),
+        ("      [mirror,", "      [mirrors,", r"types.color.skip: unknown names \['mirrors'\]"),
         ("    skip: *colorless", "    avoid: *colorless", "types.color_room: unknown"),
         ("eqa_v1: {location", "eqa_v1: {place", r"sets.eqa_v1: unknown names \['place'\]"),
         ("rooms:", "rooms", "questions.yaml"),
