@@ -12,6 +12,7 @@ from data.programs import parse
 from data.relations import CLEAR, NOT, UNCLEAR, Relations
 from data.rules import RULES, load_rules
 from data.templates import Generator
+from tests.generated_house import house_and_scene
 from tests.hand_houses import V1, asked, furnished, house_of, thing
 from tests.slow_answers import possible_answers
 
@@ -193,6 +194,17 @@ def test_every_generated_question_has_the_answer_that_a_slow_reader_of_the_house
             assert (found.answer, tuple(t.id for t in found.touched)) == (question.answer, question.touched)
             assert set(found.rooms) <= set(question.rooms) and found.sight == question.sight
     assert set(types) == set(rules.types) and min(types.values()) >= 15, types
+
+
+def test_questions_about_generated_houses_have_the_slow_readers_answers(rules):
+    types = Counter()
+    for index in range(2):
+        house, _ = house_and_scene(0, index)
+        document = json.loads(json.dumps(asdict(house)))
+        for question in Generator(rules, list(rules.types)).generate(house):
+            assert possible_answers(document, question.text) == {question.answer}, question
+            types[question.type] += 1
+    assert set(types) == set(rules.types) and types.total() > 500, types
 
 
 def with_rules(tmp_path, old: str, new: str):
