@@ -14,7 +14,8 @@ from jaxtyping import Float16, UInt8
 
 from data.demonstrations import Demonstrations, Recording, build
 from data.expert import walk_of
-from data.questions import NUM_PASSES, configuration, load_questions, make_questions, read_header, write_questions
+from data.question_file import load_questions, read_header, write_questions
+from data.questions import NUM_PASSES, configuration, make_questions
 from data.remembered import Memory, remembered
 from data.spawns import place
 from data.view_points import look

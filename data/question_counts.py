@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from data.questions import read_header, stream_questions
+from data.question_file import read_header, stream_questions
 from data.vocabulary import tokenize
 from envs.episode import Episode
 from envs.progress import progress

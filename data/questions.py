@@ -1,21 +1,13 @@
-"""Question sets: made from houses, written to and streamed from one file that a person can read.
+"""Question sets, made from houses.
 
-`make_questions` runs templates over houses, drops what cannot be seen, filters by entropy over all houses, and draws
-splits of the wanted sizes. All but train keep only words and answers that train has; the header counts what that costs.
+`make_questions` runs templates over houses, drops what cannot be seen, balances answers over all houses, draws splits of the
+wanted sizes, and has each question placed: where walks to it begin and how they go. All but train keep only words and answers that train has; the header counts what that costs.
 The split "human" (homes that people designed, for testing only) has no say in what is balanced, and may be empty.
-
-The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
-(split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
-balance, visible, balanced, known to train's vocabulary, chosen, reached by walking). Each further line is `{"split": ...}` with the
-fields of `envs.episode.Episode`. Splits come one after the other.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +23,7 @@ from data.balance import (
     type_and_answer,
     whole_rounds,
 )
+from data.question_file import FORMAT, FORMAT_VERSION, QuestionSet
 from data.relations import volume_m3
 from data.remembered import Each
 from data.rules import Balance, Rules, load_rules
@@ -40,24 +33,13 @@ from data.view_points import GOAL_RADIUS_M, GOAL_TURNS, Target, ViewPoints, Visi
 from data.vocabulary import Vocabulary
 from envs.actions import TURN_RAD
 from envs.episode import Entity, Episode, Point
-from envs.files import fingerprint, written_aside
+from envs.files import fingerprint
 from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
-FORMAT = "eqa-questions"
-FORMAT_VERSION = 2
 GENERATOR = "questions-5"  # raise with every change of what is asked, or of where its answer is seen from
-REBUILD = "python scripts/make_questions.py rebuilds it"
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
-
-
-@dataclass(frozen=True)
-class QuestionSet:
-    """Episodes of each split and the file's header about them."""
-
-    episodes: dict[str, list[Episode]]
-    header: dict
 
 
 def make_questions(
@@ -357,57 +339,3 @@ def _entities(question: Question, house: House) -> tuple[Entity, ...]:
 def _box(low: np.ndarray, high: np.ndarray, bottom_m: float, top_m: float) -> tuple[Point, Point]:
     corners = ((low[0], bottom_m, low[1]), (high[0], top_m, high[1]))
     return tuple(tuple(round(float(value), 3) for value in corner) for corner in corners)
-
-
-def write_questions(path: Path, questions: QuestionSet) -> None:
-    """Writes a set, aside first and then renamed."""
-    with written_aside(path) as aside, aside.open("w") as file:
-        file.write(json.dumps(questions.header) + "\n")
-        for split, episodes in questions.episodes.items():
-            for episode in episodes:
-                file.write(json.dumps({"split": split, **episode.to_dict()}) + "\n")
-
-
-def read_header(path: Path) -> dict:
-    """The header of a question file; ValueError if it is missing, damaged or of another version."""
-    try:
-        with path.open() as file:
-            header = json.loads(file.readline())
-        found = (header["format"], header["version"])
-        if found != (FORMAT, FORMAT_VERSION):
-            raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
-        return header
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not a usable question file ({error!r}); {REBUILD}") from None
-
-
-def stream_questions(path: Path, split: str) -> Iterator[Episode]:
-    """A split's episodes, one at a time. ValueError naming the line where the file is damaged or ends too early."""
-    expected = sum(read_header(path)["counts"].get(split, {}).values())
-    if not expected:
-        raise ValueError(f"{path}: no question in split {split!r}; {REBUILD}")
-    found = 0
-    with path.open() as file:
-        next(file)
-        for number, line in enumerate(file, start=2):
-            try:
-                fields = json.loads(line)
-                if fields.pop("split") == split:
-                    episode = Episode.from_dict(fields)
-                    found += 1
-                    yield episode
-                elif found:
-                    break
-            except (ValueError, KeyError, AttributeError) as error:
-                raise ValueError(f"{path}, line {number}: damaged ({error}); {REBUILD}") from None
-    if found != expected:
-        raise ValueError(f"{path}: expected {expected} questions in split {split!r}, got {found}; {REBUILD}")
-
-
-def load_questions(path: Path, split: str, *, configuration: Mapping | None = None) -> list[Episode]:
-    """A split's episodes. ValueError as in `stream_questions`, and if the file has another configuration than given."""
-    if configuration is not None and (made_with := read_header(path)["configuration"]) != dict(configuration):
-        differ = sorted(k for k in {*made_with, *configuration} if made_with.get(k) != configuration.get(k))
-        told = ", ".join(f"{k}: expected {configuration.get(k)!r}, got {made_with.get(k)!r}" for k in differ)
-        raise ValueError(f"{path}: made with another configuration ({told}); {REBUILD}")
-    return list(stream_questions(path, split))

@@ -22,15 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rich.table import Table
 
 from data.benchmarks import eqa_v1, lost, mp3d_eqa
-from data.questions import (
-    ALL_SPLITS,
-    FORMAT,
-    FORMAT_VERSION,
-    QuestionSet,
-    read_header,
-    stream_questions,
-    write_questions,
-)
+from data.question_file import FORMAT, FORMAT_VERSION, QuestionSet, read_header, stream_questions, write_questions
+from data.questions import ALL_SPLITS
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
 from envs.progress import console

@@ -20,7 +20,7 @@ import yaml
 
 from data.generated import GeneratedEQA
 from data.question_counts import count_file
-from data.questions import load_questions, read_header
+from data.question_file import load_questions, read_header
 from envs.house.generator import SPLITS
 from envs.progress import console
 from models.question_tables import blind_of, overview

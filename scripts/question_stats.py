@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from data.question_counts import count_file
-from data.questions import REBUILD, read_header
+from data.question_file import REBUILD, read_header
 from envs.files import data_root, written_aside
 from envs.progress import console
 from models.question_page import draw

@@ -7,7 +7,7 @@ import pytest
 
 from data.benchmarks.eqa_v1 import read_eqa_v1
 from data.benchmarks.mp3d_eqa import read_mp3d_eqa
-from data.questions import load_questions
+from data.question_file import load_questions
 from scripts import convert_questions
 from tests.hand_episodes import bare, episode
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from data.question_counts import count_file, count_questions
-from data.questions import FORMAT, FORMAT_VERSION
+from data.question_file import FORMAT, FORMAT_VERSION
 from data.vocabulary import tokenize
 from envs.episode import Episode, Spawn
 from models.question_tables import (

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from data.balance import could_pass, normalized_entropy
-from data.questions import configuration, load_questions, make_questions, read_header, stream_questions, write_questions
+from data.question_file import load_questions, read_header, stream_questions, write_questions
+from data.questions import configuration, make_questions
 from data.remembered import Memory, remembered
 from data.rules import load_rules
 from data.templates import Generator

@@ -1,0 +1,81 @@
+"""The file of a question set: written aside and renamed, streamed when read, refused where it is damaged.
+
+The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
+(split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
+balance, visible, balanced, known to train's vocabulary, chosen, reached by walking). Each further line is `{"split": ...}` with the
+fields of `envs.episode.Episode`. Splits come one after the other.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.episode import Episode
+from envs.files import written_aside
+
+FORMAT = "eqa-questions"
+FORMAT_VERSION = 2
+REBUILD = "python scripts/make_questions.py rebuilds it"
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Episodes of each split and the file's header about them."""
+
+    episodes: dict[str, list[Episode]]
+    header: dict
+
+
+def write_questions(path: Path, questions: QuestionSet) -> None:
+    """Writes a set, aside first and then renamed."""
+    with written_aside(path) as aside, aside.open("w") as file:
+        file.write(json.dumps(questions.header) + "\n")
+        for split, episodes in questions.episodes.items():
+            for episode in episodes:
+                file.write(json.dumps({"split": split, **episode.to_dict()}) + "\n")
+
+
+def read_header(path: Path) -> dict:
+    """The header of a question file; ValueError if it is missing, damaged or of another version."""
+    try:
+        with path.open() as file:
+            header = json.loads(file.readline())
+        found = (header["format"], header["version"])
+        if found != (FORMAT, FORMAT_VERSION):
+            raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+        return header
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not a usable question file ({error!r}); {REBUILD}") from None
+
+
+def stream_questions(path: Path, split: str) -> Iterator[Episode]:
+    """A split's episodes, one at a time. ValueError naming the line where the file is damaged or ends too early."""
+    expected = sum(read_header(path)["counts"].get(split, {}).values())
+    if not expected:
+        raise ValueError(f"{path}: no question in split {split!r}; {REBUILD}")
+    found = 0
+    with path.open() as file:
+        next(file)
+        for number, line in enumerate(file, start=2):
+            try:
+                fields = json.loads(line)
+                if fields.pop("split") == split:
+                    episode = Episode.from_dict(fields)
+                    found += 1
+                    yield episode
+                elif found:
+                    break
+            except (ValueError, KeyError, AttributeError) as error:
+                raise ValueError(f"{path}, line {number}: damaged ({error}); {REBUILD}") from None
+    if found != expected:
+        raise ValueError(f"{path}: expected {expected} questions in split {split!r}, got {found}; {REBUILD}")
+
+
+def load_questions(path: Path, split: str, *, configuration: Mapping | None = None) -> list[Episode]:
+    """A split's episodes. ValueError as in `stream_questions`, and if the file has another configuration than given."""
+    if configuration is not None and (made_with := read_header(path)["configuration"]) != dict(configuration):
+        differ = sorted(k for k in {*made_with, *configuration} if made_with.get(k) != configuration.get(k))
+        told = ", ".join(f"{k}: expected {configuration.get(k)!r}, got {made_with.get(k)!r}" for k in differ)
+        raise ValueError(f"{path}: made with another configuration ({told}); {REBUILD}")
+    return list(stream_questions(path, split))
