@@ -1,8 +1,9 @@
 """Question sets, made from houses.
 
 `make_questions` runs templates over houses, drops what cannot be seen, balances answers over all houses, draws splits of the
-wanted sizes, and has each question placed: where walks to it begin and how they go. All but train keep only words and answers that train has; the header counts what that costs.
-The split "human" (homes that people designed, for testing only) has no say in what is balanced, and may be empty.
+wanted sizes, and has each question placed: where walks to it begin and how they go. All but train keep only words and
+answers that train has; the header counts what that costs. The split "human" (homes that people designed, for testing
+only) has no say in what is balanced, and may be empty.
 """
 
 from collections import Counter
