@@ -193,18 +193,29 @@ def sample(
     return [question for question in questions if (question.scene_id, question.number) in chosen]
 
 
-def type_and_answer(question: Question) -> tuple[str, str]:
-    """A kind for `sample`."""
-    return question.type, question.answer
-
-
-def shares_as_in(train: Iterable[Question], shares: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """Shares of types and answers with which another split gives each answer of a type as often as train does."""
-    counts = Counter(map(type_and_answer, train))
-    of_type: Counter[str] = Counter()
-    for (kind, _), number in counts.items():
-        of_type[kind] += number
-    return {(kind, answer): shares[kind] * number / of_type[kind] for (kind, answer), number in counts.items()}
+def sample_like(
+    train: Iterable[Question],
+    questions: Sequence[Question],
+    count: int | None,
+    *,
+    shares: Mapping[str, float],
+    max_per_house: int,
+    rng: np.random.Generator,
+) -> list[Question]:
+    """As `sample`, with each answer of a type as often as `train` gives it, as far as there are enough."""
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    for question in train:
+        answers[question.type][question.answer] += 1
+    of_type = {name: [q for q in questions if q.type == name and q.answer in answers[name]] for name in shares}
+    available = {name: len(found) for name, found in of_type.items()}
+    wanted = available if count is None else quotas(count, shares, available)
+    per_house = quotas(max_per_house, shares, dict.fromkeys(shares, max_per_house))
+    chosen: set[tuple[str, int]] = set()
+    for name, found in of_type.items():
+        limits = {"max_per_house": max(per_house[name], 1), "rng": rng, "kind": attrgetter("answer")}
+        drawn = sample(found, wanted[name], shares=answers[name], **limits)
+        chosen.update((question.scene_id, question.number) for question in drawn)
+    return [question for question in questions if (question.scene_id, question.number) in chosen]
 
 
 def sample_rounds(

@@ -19,9 +19,8 @@ from data.balance import (
     entropy_filter,
     paired_rounds,
     sample,
+    sample_like,
     sample_rounds,
-    shares_as_in,
-    type_and_answer,
     whole_rounds,
 )
 from data.question_file import FORMAT, FORMAT_VERSION, QuestionSet
@@ -38,7 +37,7 @@ from envs.files import fingerprint
 from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
-GENERATOR = "questions-5"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-6"  # raise with every change of what is asked, or of where its answer is seen from
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 
@@ -224,9 +223,9 @@ def _draw(
             if vocabulary is None:
                 drawn = sample(familiar, counts[split], shares=shares, **limits)
                 vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn) if drawn else None
-                stratified = shares_as_in(drawn, shares)
+                train = drawn
             else:
-                drawn = sample(familiar, counts[split], shares=stratified, kind=type_and_answer, **limits)
+                drawn = sample_like(train, familiar, counts[split], shares=shares, **limits)
             known += familiar
             chosen += drawn
     return {"balanced": balanced, "known": known, "chosen": chosen}

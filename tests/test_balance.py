@@ -14,9 +14,8 @@ from data.balance import (
     paired_rounds,
     quotas,
     sample,
+    sample_like,
     sample_rounds,
-    shares_as_in,
-    type_and_answer,
 )
 from data.rules import load_rules
 from data.templates import Question
@@ -96,16 +95,20 @@ def test_a_sample_has_the_size_the_shares_and_the_cap_and_uses_every_house():
     assert len(everything) == 20 * 22
 
 
-def test_another_split_gets_the_answers_of_a_type_as_often_as_train(rules):
+def test_another_split_gets_the_answers_of_a_type_as_often_as_train():
     rng = np.random.default_rng(0)
-    train = questions_of("where?", "a " * 60 + "b " * 30 + "c " * 10) + questions_of("what?", "d " * 50, kind="color")
-    shares = shares_as_in(train, {"location": 0.5, "color": 0.5, "count": 0.2})
-    assert shares == pytest.approx(
-        {("location", "a"): 0.3, ("location", "b"): 0.15, ("location", "c"): 0.05, ("color", "d"): 0.5}
-    )
-    pool = questions_of("where?", "a b c e " * 40) + questions_of("what?", "d " * 99, kind="color", first_house=300)
-    chosen = sample(pool, 100, shares=shares, max_per_house=22, rng=rng, kind=type_and_answer)
-    assert Counter(q.answer for q in chosen) == {"a": 30, "b": 15, "c": 5, "d": 50}
+    train = questions_of("where?", "a " * 60 + "b " * 30 + "c " * 10)
+    train += questions_of("what?", " ".join(f"rare{i}" for i in range(40)), kind="preposition")
+    pool = questions_of("where?", "a b c e " * 60)
+    pool += questions_of("what?", " ".join(f"rare{i}" for i in range(50)), kind="preposition", first_house=300)
+    drawing = {"shares": {"location": 0.97, "preposition": 0.03}, "max_per_house": 22, "rng": rng}
+    chosen = sample_like(train, pool, 100, **drawing)
+    answers = Counter(q.answer for q in chosen)
+    # most of what has the location's 97 in 60 : 30 : 10, and three of the many that each are rare
+    assert (answers["a"], answers["b"], answers["c"], answers["e"]) == (58, 29, 10, 0)
+    assert sum(q.type == "preposition" for q in chosen) == 3 and not any(f"rare{i}" in answers for i in range(40, 50))
+    assert [pool.index(q) for q in chosen] == sorted(pool.index(q) for q in chosen)
+    assert len(sample_like(train, pool, None, **drawing)) == 180 + 40
 
 
 def baseline_episodes(*pairs: tuple[str, str, str]) -> list[Episode]:
