@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import TypeVar, no_type_check
 
 import numpy as np
-from jaxtyping import Float64, Int8, Int16, Int32, UInt64
+from jaxtyping import Float64, Int16, Int32, UInt64
 from numba import njit
 
-from envs.actions import LETTERS, NUM_HEADINGS, STEP_M, TURN_RAD, Action
-from envs.episode import Episode, Pose
+from data.walks import Walk, replay
+from envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
+from envs.episode import Pose
 from envs.house.navigation import (
     FORWARD,
-    HEADINGS_RAD,
     LEFT,
     RIGHT,
     STEP_X,
@@ -43,24 +43,6 @@ SAME_PLACE_M = 0.01  # poses of one heading that are closer than this count as o
 MAX_NODES = 1 << 19
 LONGEST = 1024  # actions
 LAYERS_BEYOND = 6  # of the backward search after its last start: poses beside the walk are estimated, too
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
-
-    actions: Int8[np.ndarray, " T"]
-    poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
-
-    def last(self, num_actions: int) -> "Walk":
-        """Its last `num_actions` actions, all of them where it is shorter."""
-        return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
-
-    def before_end(self, num_actions: int) -> Pose:
-        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
-        if not 1 <= num_actions <= len(self.actions):
-            raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
-        return tuple(self.poses[-num_actions].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,37 +165,6 @@ def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
     beside = np.arange(-turns, turns + 1)
     headings = (heading_indices(views[:, 2])[:, None] + beside) % NUM_HEADINGS
     return np.column_stack([np.repeat(views[:, :2], len(beside), axis=0), headings.ravel()])
-
-
-def letters(actions: Int8[np.ndarray, " T"]) -> str:
-    """Actions as an `Episode` has them."""
-    return "".join(LETTERS[action] for action in actions.tolist())
-
-
-def walk_of(episode: Episode) -> Walk:
-    """The walk of an episode, replayed from its start; ValueError where it has none."""
-    if episode.walk is None or episode.start is None:
-        raise ValueError(
-            f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
-        )
-    actions = np.array([LETTERS.index(letter) for letter in episode.walk], np.int8)
-    return replay(episode.start, actions)
-
-
-def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
-    """The poses of a walk that is known to be free, by the additions that the simulator makes.
-
-    ValueError where `start` does not look along a whole turn.
-    """
-    poses = np.empty((len(actions), 3))
-    x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])
-    for t, action in enumerate(actions):
-        poses[t] = x, z, HEADINGS_RAD[heading]
-        if action == FORWARD:
-            x, z = x + STEP_X[heading], z + STEP_Z[heading]
-        elif action != Action.STOP:
-            heading = (heading + (1 if action == LEFT else -1)) % NUM_HEADINGS
-    return Walk(actions, poses)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Float16, UInt8
 
 from data.demonstrations import Demonstrations, Recording, build
-from data.expert import walk_of
 from data.question_file import load_questions, read_header, write_questions
 from data.questions import NUM_PASSES, configuration, make_questions
 from data.remembered import Memory, remembered
 from data.spawns import place
 from data.view_points import look
 from data.vocabulary import Vocabulary
+from data.walks import walk_of
 from envs.episode import Episode
 from envs.files import data_root, fingerprint
 from envs.house.build import build_scene

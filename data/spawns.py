@@ -15,7 +15,8 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from data.expert import Walk, letters, shortest_walks
+from data.expert import shortest_walks
+from data.walks import Walk, letters
 from envs.actions import MAX_EPISODE_ACTIONS
 from envs.episode import Episode, Pose, Spawn
 from envs.house.build import build_scene

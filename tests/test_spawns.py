@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from data import spawns
-from data.expert import costs_to_go, shortest_walks, walk_of
+from data.expert import costs_to_go, shortest_walks
 from data.spawns import CLEARANCE_M, place, rooms_at
+from data.walks import walk_of
 from envs.episode import Episode, Spawn
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog

@@ -18,8 +18,8 @@ import numpy as np
 
 from data.benchmarks import as_question
 from data.benchmarks.mp3d_schema import check, check_episode
-from data.expert import replay
 from data.vocabulary import Vocabulary, tokenize
+from data.walks import replay
 from envs.actions import LETTERS, TURN_RAD, Action
 from envs.episode import Entity, Episode, Point, Pose, Spawn
 from envs.files import written_aside
