@@ -7,7 +7,8 @@ only) has no say in what is balanced, and may be empty.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
@@ -90,10 +91,11 @@ def make_questions(
         report(0, done, len(by_id))
     steps["possible"] = could_pass(steps["generated"], _LEAST[balance](rules.balance), judges)
     steps["visible"], views = _look(steps["possible"], by_id, partial(each, visible), partial(report, 1))
-    draw = _draw_rounds if balance == "paired" else _draw
-    steps |= draw(
-        steps["visible"], split_of, counts, rules, shares=rules.sets[question_set], balance=balance, seed=seed
-    )
+    balanced = _balanced(steps["visible"], split_of, rules, balance=balance, seed=seed)
+    drawing = _Drawing(counts, rules.sets[question_set], rules.balance.max_per_house, seed)
+    known, chosen = drawing.rounds(balanced, paired=balance == "paired")
+    for step, found in (("balanced", balanced), ("known", known), ("chosen", chosen)):
+        steps[step] = _in_order(found, steps["visible"])
     placed = _placed(steps["chosen"], by_id, views, partial(each, place), partial(report, 2))
     steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
     if balance == "paired":
@@ -195,77 +197,68 @@ def _target(question: Question, houses: Mapping[str, House]) -> Target:
     return tuple(sorted(question.touched, key=lambda i: (volume_m3(things[i - 1]), i)))
 
 
-def _draw(
-    questions: Sequence[Question],
-    split_of: Mapping[str, str],
-    counts: Mapping[str, int | None],
-    rules: Rules,
-    *,
-    shares: Mapping[str, float],
-    balance: str,
-    seed: int,
-) -> dict[str, list[Question]]:
-    """What is left once strings are balanced, of that what train knows, of that the wanted numbers.
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """What is drawn of questions that can be seen."""
 
-    The other splits get each answer of a type as often as train does, as far as there are enough.
-    """
-    judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
-    balanced = entropy_filter(questions, rules.balance, judges) if balance == "entropy" else list(questions)
-    known: list[Question] = []
-    chosen: list[Question] = []
-    vocabulary = None
-    for number, split in enumerate(ALL_SPLITS):
-        if split in counts:
-            of_split = [q for q in balanced if split_of[q.scene_id] == split]
-            familiar = [q for q in of_split if vocabulary is None or vocabulary.knows(q.text, q.answer)]
-            rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-            limits = {"max_per_house": rules.balance.max_per_house, "rng": rng}
-            if vocabulary is None:
-                drawn = sample(familiar, counts[split], shares=shares, **limits)
-                vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in drawn) if drawn else None
-                train = drawn
+    counts: Mapping[str, int | None]  # split -> how many
+    shares: Mapping[str, float]  # type -> share
+    max_per_house: int
+    seed: int
+
+    def rounds(
+        self, balanced: Mapping[str, Sequence[Round]], *, paired: bool
+    ) -> tuple[dict[str, list[Round]], dict[str, list[Round]]]:
+        """By split what train knows, and of that what is chosen.
+
+        Paired, the other splits ask only what train asks; else they get each answer of a type as often as train does, as far
+        as there are enough.
+        """
+        known: dict[str, list[Round]] = {}
+        chosen: dict[str, list[Round]] = {}
+        for number, split in enumerate(ALL_SPLITS):
+            if split not in self.counts:
+                continue
+            known[split] = _known(balanced.get(split, ()), chosen.get("train"), paired)
+            rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+            limits = {"shares": self.shares, "max_per_house": self.max_per_house, "rng": rng}
+            if paired:
+                chosen[split] = sample_rounds(known[split], self.counts[split], **limits)
             else:
-                drawn = sample_like(train, familiar, counts[split], shares=shares, **limits)
-            known += familiar
-            chosen += drawn
-    return {"balanced": balanced, "known": known, "chosen": chosen}
+                single, train = [q for (q,) in known[split]], [q for (q,) in chosen.get("train", ())]
+                draw = partial(sample_like, train) if train else sample
+                chosen[split] = [(q,) for q in draw(single, self.counts[split], **limits)]
+        return known, chosen
 
 
-def _draw_rounds(
-    questions: Sequence[Question],
-    split_of: Mapping[str, str],
-    counts: Mapping[str, int | None],
-    rules: Rules,
-    *,
-    shares: Mapping[str, float],
-    balance: str,
-    seed: int,
-) -> dict[str, list[Question]]:
-    """As `_draw`, by whole rounds of one string with its different answers; the others ask only what train asks."""
-    limits = {"shares": shares, "max_per_house": rules.balance.max_per_house}
+def _known(rounds: Iterable[Round], train: Sequence[Round] | None, paired: bool) -> list[Round]:
+    """Those whose words and answers train has, or paired, that train asks; all for train itself."""
+    if not train:
+        return list(rounds)
+    if paired:
+        asked = {question.text for a_round in train for question in a_round}
+        return [a_round for a_round in rounds if a_round[0].text in asked]
+    vocabulary = Vocabulary.of_pairs((q.text, q.answer) for a_round in train for q in a_round)
+    return [a_round for a_round in rounds if all(vocabulary.knows(q.text, q.answer) for q in a_round)]
+
+
+def _balanced(
+    questions: Sequence[Question], split_of: Mapping[str, str], rules: Rules, *, balance: str, seed: int
+) -> dict[str, list[Round]]:
+    """What is left once strings are balanced, by split; rounds of one question where they are not paired."""
     judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
-    rounds = paired_rounds(questions, split_of, judges, np.random.default_rng([seed, len(ALL_SPLITS)]))
-    known: list[Round] = []
-    chosen: list[Round] = []
-    asked: set[str] | None = None
-    for number, split in enumerate(ALL_SPLITS):
-        if split in counts:
-            familiar = [a_round for a_round in rounds[split] if asked is None or a_round[0].text in asked]
-            rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-            drawn = sample_rounds(familiar, counts[split], **limits, rng=rng)
-            asked = {a_round[0].text for a_round in drawn} if asked is None else asked
-            known += familiar
-            chosen += drawn
-    place = {(q.scene_id, q.number): i for i, q in enumerate(questions)}
-    steps = {
-        "balanced": [r for of_split in rounds.values() for r in of_split],
-        "known": known,
-        "chosen": chosen,
-    }
-    return {
-        step: sorted((q for r in found for q in r), key=lambda q: place[q.scene_id, q.number])
-        for step, found in steps.items()
-    }
+    if balance == "paired":
+        return paired_rounds(questions, split_of, judges, np.random.default_rng([seed, len(ALL_SPLITS)]))
+    rounds: dict[str, list[Round]] = {split: [] for split in split_of.values()}
+    for question in entropy_filter(questions, rules.balance, judges) if balance == "entropy" else questions:
+        rounds[split_of[question.scene_id]].append((question,))
+    return rounds
+
+
+def _in_order(rounds: Mapping[str, Sequence[Round]], questions: Sequence[Question]) -> list[Question]:
+    """All questions of rounds, in the order that they were generated in."""
+    chosen = {(q.scene_id, q.number) for of_split in rounds.values() for a_round in of_split for q in a_round}
+    return [q for q in questions if (q.scene_id, q.number) in chosen]
 
 
 def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Sequence[House]]) -> None:
