@@ -7,7 +7,10 @@ fields of `envs.episode.Episode`. Splits come one after the other.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,17 +26,29 @@ REBUILD = "python scripts/make_questions.py rebuilds it"
 class QuestionSet:
     """Episodes of each split and the file's header about them."""
 
-    episodes: dict[str, list[Episode]]
+    episodes: Mapping[str, Iterable[Episode]]
     header: dict
 
 
 def write_questions(path: Path, questions: QuestionSet) -> None:
-    """Writes a set, aside first and then renamed."""
-    with written_aside(path) as aside, aside.open("w") as file:
-        file.write(json.dumps(questions.header) + "\n")
+    """Writes a set, aside first and then renamed. Episodes may come from iterators: they are never in memory together.
+
+    What the header says about their number is counted on the way.
+    """
+    counts: dict[str, Counter[str]] = {}
+    with (
+        written_aside(path) as aside,
+        tempfile.NamedTemporaryFile("w+", dir=path.parent, prefix=f".{path.name}.") as lines,
+        aside.open("w") as file,
+    ):
         for split, episodes in questions.episodes.items():
+            counts[split] = Counter()
             for episode in episodes:
-                file.write(json.dumps({"split": split, **episode.to_dict()}) + "\n")
+                lines.write(json.dumps({"split": split, **episode.to_dict()}) + "\n")
+                counts[split][episode.question_type] += 1
+        lines.seek(0)
+        file.write(json.dumps({**questions.header, "counts": counts}) + "\n")
+        shutil.copyfileobj(lines, file)
 
 
 def read_header(path: Path) -> dict:

@@ -124,8 +124,7 @@ def convert(splits: Splits, target: Path, *, to: str, scenes: str) -> Report:
         raise ValueError("expected a question set with questions, got none")
     report = Report()
     if to == OURS:
-        kept = {split: report.watch(split, episodes(), target, back=_same) for split, episodes in splits.items()}
-        _write_ours(target, {split: list(episodes) for split, episodes in kept.items()})
+        _write_ours(target, {s: report.watch(s, episodes(), target, back=_same) for s, episodes in splits.items()})
     elif to == EQA_V1:
         eqa_v1.write_eqa_v1(target, {s: report.watch(s, e(), target, back=_via_eqa_v1) for s, e in splits.items()})
     else:
@@ -160,18 +159,14 @@ def _via_eqa_v1(episode: Episode) -> Episode:
     return eqa_v1.from_entry(eqa_v1.to_entry(episode), frame=episode.frame)
 
 
-def _write_ours(target: Path, episodes: Mapping[str, list[Episode]]) -> None:
-    ordered = {
-        split: episodes[split] for split in (*ALL_SPLITS, *sorted(set(episodes) - set(ALL_SPLITS))) if split in episodes
-    }
+def _write_ours(target: Path, episodes: Mapping[str, Iterable[Episode]]) -> None:
+    """Each episode says by itself which source it comes from."""
+    order = (*ALL_SPLITS, *sorted(set(episodes) - set(ALL_SPLITS)))
+    ordered = {split: episodes[split] for split in order if split in episodes}
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "configuration": {
-            "generator": "convert_questions",
-            "sources": sorted({e.source for es in ordered.values() for e in es}),
-        },
-        "counts": {split: dict(Counter(e.question_type for e in found)) for split, found in ordered.items()},
+        "configuration": {"generator": "convert_questions"},
         "steps": {},
     }
     write_questions(target, QuestionSet(ordered, header))

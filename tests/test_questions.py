@@ -7,13 +7,14 @@ from dataclasses import asdict, replace
 import pytest
 
 from data.balance import could_pass, normalized_entropy
-from data.question_file import load_questions, read_header, stream_questions, write_questions
+from data.question_file import QuestionSet, load_questions, read_header, stream_questions, write_questions
 from data.questions import configuration, make_questions
 from data.remembered import Memory, remembered
 from data.rules import load_rules
 from data.templates import Generator
 from data.vocabulary import Vocabulary
 from envs.episode import Spawn
+from tests.hand_episodes import assert_streams
 from tests.hand_houses import V1, furnished, house_of
 from tests.slow_answers import possible_answers
 
@@ -196,6 +197,15 @@ def test_a_file_gives_back_what_was_written(tmp_path, questions):
     load_questions(path, "val", configuration=expected)
     with pytest.raises(ValueError, match="seed: expected 1, got 0"):
         load_questions(path, "val", configuration={**expected, "seed": 1})
+
+
+def test_episodes_are_written_one_at_a_time_and_counted_on_the_way(tmp_path, questions):
+    header = {**questions.header, "counts": {}}
+    path = tmp_path / "written" / "questions.jsonl"
+    path.parent.mkdir()
+    assert_streams(lambda found: write_questions(path, QuestionSet({"train": found}, header)), path.parent)
+    assert read_header(path)["counts"] == {"train": {"color_room": 160}}
+    assert len(load_questions(path, "train")) == 160
 
 
 def cut(text: str) -> str:
