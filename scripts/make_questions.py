@@ -1,13 +1,16 @@
-"""Makes a question set, with the houses under it, and prints what is in it and what can be answered without looking.
+"""Makes a question set, with the houses under it, and shows what is in it and what can be answered without looking: tables,
+and a page of plots beside the paper's.
 
     python scripts/make_questions.py                  # the set that `python train.py` uses at scale=small
     python scripts/make_questions.py --scale paper
     python scripts/make_questions.py --houses 64 8 8 --questions 400 50 50 --seed 1
     python scripts/make_questions.py --scale paper --set all --balance paired    # every type, nothing to guess
-    python scripts/make_questions.py --show FILE      # only prints
+    python scripts/make_questions.py --show FILE      # only shows
 
 A set that is there already is checked and used again; one that is damaged or of another version is made anew. The sizes
-of a scale stand in configs/scale/. `scripts/question_stats.py` has more about a set, and plots.
+of a scale stand in configs/scale/. Shown are all splits; what is about the balance leaves out `human`, which has no say in
+it. The file is read as a stream, so it may be longer than memory. The page and the tables are written to --out, as
+`questions.png` and `questions.md`. Those who answer without looking are the models of `models.blind`.
 """
 
 import argparse
@@ -21,9 +24,11 @@ import yaml
 from data.generated import GeneratedEQA
 from data.question_counts import count_file
 from data.question_file import load_questions, read_header
+from envs.files import written_aside
 from envs.house.generator import SPLITS
 from envs.progress import console
-from models.question_tables import blind_of, overview
+from models.question_page import draw
+from models.question_tables import Sheet, blind_of, details, overview
 
 SCALES = Path(__file__).resolve().parents[1] / "configs" / "scale"
 
@@ -32,13 +37,25 @@ def main() -> None:
     arguments = _arguments()
     try:
         path = arguments.show or _made(arguments)
-        counts, steps = count_file(path), read_header(path)["steps"]
+        sheets = write_page(path, arguments.out)
     except ValueError as error:
         sys.exit(f"make_questions: {error}")
     console.print(f"\n{path}")
-    for sheet in overview(counts, blind_of(counts), steps):
+    for sheet in sheets:
         console.print(sheet.for_terminal())
-    console.print(f"More, with plots: python scripts/question_stats.py {path}", soft_wrap=True)
+    console.print(arguments.out / "questions.png", arguments.out / "questions.md")
+
+
+def write_page(path: Path, out: Path) -> list[Sheet]:
+    """Writes `questions.png` and `questions.md` about a question file; the tables of the latter."""
+    counts = count_file(path)
+    blind = blind_of(counts)
+    sheets = [*overview(counts, blind, read_header(path)["steps"]), *details(counts)]
+    draw(counts, blind, out / "questions.png", title=path.name)
+    text = f"# Questions of {path.name}\n\n![plots](questions.png)\n\n" + "\n".join(s.for_markdown() for s in sheets)
+    with written_aside(out / "questions.md") as aside:
+        aside.write_text(text)
+    return sheets
 
 
 def _arguments() -> argparse.Namespace:
@@ -50,6 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=Path, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=Path("previews"), help="folder of the page (default: previews)")
     return parser.parse_args()
 
 

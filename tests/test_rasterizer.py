@@ -331,17 +331,16 @@ def test_colours_agree_with_a_ray_caster_on_flat_textured_tinted_and_unlit_surfa
     assert np.median(difference) <= 2
 
 
+def four_colours() -> np.ndarray:
+    """A picture of a red, a green, a blue and a white quarter, row by row."""
+    quarters = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (255, 255, 255)]], float)
+    return quarters.repeat(16, axis=0).repeat(16, axis=1)
+
+
 def test_texture_stands_upright_and_is_not_mirrored():
-    image = np.zeros((32, 32, 3))
-    image[:16, :16], image[:16, 16:], image[16:, :16], image[16:, 16:] = (
-        (255, 0, 0),
-        (0, 255, 0),
-        (0, 0, 255),
-        (255,) * 3,
-    )
     corners = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0.0)])
     sheet = corners, np.tile((0, 0, 1.0), (4, 1)), (corners[:, :2] + 1) / 2, np.array([(0, 1, 2), (0, 2, 3)])
-    assets = make_assets([sheet], [image])
+    assets = make_assets([sheet], [four_colours()])
     renderer = Renderer(Camera(64, 64), ("rgb",), assets=assets)
     renderer.load([make_scene(assets, [(0, np.eye(3), (0, 1, -2))], rgb=[(255,) * 3], texture=[0], unlit=[1])])
     rgb = one_view(renderer)["rgb"]

@@ -8,7 +8,7 @@ from envs.house.rasterizer import Camera, Renderer
 from envs.house.scene import Scene
 from envs.house.top_down import render_top_down
 from tests.generated_house import house_and_scene
-from tests.test_rasterizer import Embree, box, make_assets, make_scene, random_room, world_triangles
+from tests.test_rasterizer import Embree, box, four_colours, make_assets, make_scene, random_room, world_triangles
 
 Frame = tuple[float, float, float]
 
@@ -72,17 +72,10 @@ def test_colours_are_those_that_a_pinhole_sees_from_far_above(generated):
 
 
 def test_texture_of_a_slanted_sheet_lies_where_its_corners_say_and_north_is_up():
-    image = np.zeros((32, 32, 3))
-    image[:16, :16], image[:16, 16:], image[16:, :16], image[16:, 16:] = (
-        (255, 0, 0),
-        (0, 255, 0),
-        (0, 0, 255),
-        (255,) * 3,
-    )
     corners = np.array([(-1, 0, 1), (1, 0, 1), (1, 1.5, -1), (-1, 1.5, -1.0)])
     sheet = corners, np.tile((0, 1.0, 0), (4, 1)), np.array([(0, 0), (1, 0), (1, 1), (0, 1)]), [(0, 1, 2), (0, 2, 3)]
     sheet = *sheet[:3], np.array(sheet[3])
-    assets = make_assets([sheet], [image])
+    assets = make_assets([sheet], [four_colours()])
     scene = make_scene(assets, [(0, np.eye(3), (5, 0, -3))], rgb=[(255,) * 3], texture=[0], unlit=[1])
     images, (x, z, metres) = render_top_down(scene, 208, assets=assets)
     assert (x, z, metres) == pytest.approx((5 - 1.04, -3 - 1.04, 0.01))

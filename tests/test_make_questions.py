@@ -24,7 +24,7 @@ from models.question_tables import (
     walks_sheet,
     words_sheet,
 )
-from scripts.question_stats import write_page
+from scripts.make_questions import write_page
 
 
 def episode(house: str, question: str, answer: str, kind: str, distance_m: float | None = None) -> Episode:
