@@ -17,7 +17,6 @@ MOST_BYTES = 32 << 20  # of Home.xml, unpacked
 MOST_ELEMENTS = 200_000
 _FARTHEST_M = 1000.0
 _REMEDY = "open it with Sweet Home 3D 5.3 or newer and save it again"
-_UNKNOWN_COMPRESSION = NotImplementedError  # what zipfile raises for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,8 @@ def read_home(path: Path) -> Home:
     """The home in a file. ValueError names the file, what is wrong, and what to do."""
     try:
         return _home(_parse(_xml(path)), path.stem)
-    except (OSError, ValueError, ElementTree.ParseError, zipfile.BadZipFile, _UNKNOWN_COMPRESSION) as error:
+    # zipfile raises NotImplementedError for a compression that it does not know
+    except (OSError, ValueError, ElementTree.ParseError, zipfile.BadZipFile, NotImplementedError) as error:
         raise ValueError(f"{path}: not a Sweet Home 3D home that can be read ({error})") from None
 
 
