@@ -72,9 +72,9 @@ def main(cfg: DictConfig) -> None:
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     source = instantiate(cfg.data)
-    fitted = {name: fit(name, stage, cfg, source, run) for name, stage in cfg.stages.items()}
     configuration = OmegaConf.to_container(cfg, resolve=True)
-    instantiate(cfg.finish, _partial_=True)(fitted=fitted, source=source, folder=run, configuration=configuration)
+    finish = instantiate(cfg.finish, _partial_=True)(source=source, folder=run, configuration=configuration)
+    finish({name: fit(name, stage, cfg, source, run) for name, stage in cfg.stages.items()})
     (run / FINISHED).touch()
     console.print(f"run folder: {run}")
 

@@ -53,6 +53,11 @@ class Agent(nn.Module):
                     kind, got = type(part).__name__, part.arguments[name]
                     raise ValueError(f"{kind}: expected {name}={value} to fit encoder and vocabulary, got {got}")
 
+    @property
+    def name(self) -> str:
+        """The results table's line that it plays for."""
+        return self.config.get("row", "agent")
+
     def eyes(self, precision: str = "auto") -> FrozenEncoder:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)

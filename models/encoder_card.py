@@ -60,45 +60,50 @@ Classes by intersection over union: {class_table}.
 """
 
 
-def export_encoder(
-    *,
-    fitted: dict[str, EncoderPretraining],
-    source: object,
-    folder: Path,
-    configuration: dict,
-    ship: bool = False,
-    weights: str = "models/weights/encoder.safetensors",
-) -> dict[str, float]:
+class EncoderExport:
     """Writes encoder.safetensors, README.md and predictions.png into `folder`, and gives the measured quality.
 
-    `fitted` has the module as `encoder`; `source` gives `houses` by split. `ship` writes to where the project's own
-    weights lie as well.
+    `source` gives `houses` by split. `ship` writes to where the project's own weights lie as well.
     """
-    module = fitted["encoder"].eval()
-    test_houses = source.houses["test"]
-    encoder = module.model.encoder
-    camera = Camera(encoder.height_px, encoder.width_px)
-    frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera)
-    quality, shown = measure(module, frames)
-    stage = configuration["stages"]["encoder"]["data"]
-    facts = {
-        "command": " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "commit": _commit(),
-        "seed": configuration["seed"],
-        "num_houses": len(source.houses["train"]),
-        "generator": test_houses[0].generator,
-        "near_objects": f"{stage['near_objects']:.0%}",
-        "batch_size": stage["batch_size"],
-        "num_test_houses": len(test_houses),
-    }
-    card = write_card(module, quality, shown["rgb"], facts)
-    places = [Path(folder)] + [Path(__file__).parents[1] / Path(weights).parent] * ship
-    for place in places:
-        save_encoder(encoder, place / Path(weights).name)
-        draw_predictions(module, shown, place / "predictions.png")
-        with written_aside(place / "README.md") as aside:
-            aside.write_text(card)
-    return quality.summary()
+
+    def __init__(
+        self,
+        *,
+        source: object,
+        folder: Path,
+        configuration: dict,
+        ship: bool = False,
+        weights: str = "models/weights/encoder.safetensors",
+    ) -> None:
+        self.source, self.folder, self.configuration = source, Path(folder), configuration
+        self.ship, self.weights = ship, Path(weights)
+
+    def __call__(self, fitted: dict[str, EncoderPretraining]) -> dict[str, float]:
+        module = fitted["encoder"].eval()
+        test_houses = self.source.houses["test"]
+        encoder = module.model.encoder
+        camera = Camera(encoder.height_px, encoder.width_px)
+        frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera)
+        quality, shown = measure(module, frames)
+        stage = self.configuration["stages"]["encoder"]["data"]
+        facts = {
+            "command": " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+            "commit": _commit(),
+            "seed": self.configuration["seed"],
+            "num_houses": len(self.source.houses["train"]),
+            "generator": test_houses[0].generator,
+            "near_objects": f"{stage['near_objects']:.0%}",
+            "batch_size": stage["batch_size"],
+            "num_test_houses": len(test_houses),
+        }
+        card = write_card(module, quality, shown["rgb"], facts)
+        places = [self.folder] + [Path(__file__).parents[1] / self.weights.parent] * self.ship
+        for place in places:
+            save_encoder(encoder, place / self.weights.name)
+            draw_predictions(module, shown, place / "predictions.png")
+            with written_aside(place / "README.md") as aside:
+                aside.write_text(card)
+        return quality.summary()
 
 
 @torch.no_grad()

@@ -87,7 +87,7 @@ class Evaluation:
         return {
             "random walk": RandomWalker(seed),
             "forward only": ForwardWalker(),
-            "PACMAN+Q": NavigatorWalker(self.agent.navigator),
+            self.agent.name: NavigatorWalker(self.agent.navigator),
             "shortest path": ShortestPathWalker(),
         }
 

@@ -20,27 +20,31 @@ from models.eyes import Eyes
 from models.pictures import film, plan_of_walk
 from models.report import learning_curves, results_table, write_rows, write_tables
 
-AGENT, ORACLE = "PACMAN+Q", "shortest path"
+ORACLE = "shortest path"
 SHOWN_SPAWN = 30
 NUM_PLANS, NUM_FILMS, NUM_VIEWS = 12, 4, 6
 
 
-def finish_imitation(
-    *, fitted: Mapping[str, pl.LightningModule], source: GeneratedEQA, folder: Path, split: str, configuration: dict
-) -> None:
-    """Puts the fitted parts together as one agent, saves it, and plays it in houses it has never seen."""
-    agent = Agent(
-        encoder=source.encode.encoder,
-        navigator=fitted["navigator"].navigator,
-        answerer=fitted["answerer"].answerer,
-        question_only=fitted["question_only"].answerer,
-        vocabulary=source.vocabulary,
-        config=configuration,
-    )
-    agent.save(folder / "agent.ckpt")
-    for stage in fitted:
-        learning_curves(folder / stage / "log", folder / f"curves_{stage}.png")
-    write_results(agent, source, folder=folder, split=split, seed=configuration["seed"], eyes=source.encode)
+class ImitationResults:
+    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen."""
+
+    def __init__(self, *, source: GeneratedEQA, folder: Path, configuration: dict, split: str) -> None:
+        self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
+
+    def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
+        agent = Agent(
+            encoder=self.source.encode.encoder,
+            navigator=fitted["navigator"].navigator,
+            answerer=fitted["answerer"].answerer,
+            question_only=fitted["question_only"].answerer,
+            vocabulary=self.source.vocabulary,
+            config=self.configuration,
+        )
+        agent.save(self.folder / "agent.ckpt")
+        for stage in fitted:
+            learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
+        seed = self.configuration["seed"]
+        write_results(agent, self.source, folder=self.folder, split=self.split, seed=seed, eyes=self.source.encode)
 
 
 def write_results(agent: Agent, source: GeneratedEQA, *, folder: Path, split: str, seed: int, eyes: Eyes) -> list[dict]:
@@ -61,7 +65,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
     """Floor plans and films of the agent's walks at T-30, question types in turn."""
     demos, source = evaluation.demos, evaluation.source
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
-    walks = [row for row in rows if row["agent"] == AGENT and row["spawn"] == SHOWN_SPAWN]
+    walks = [row for row in rows if row["agent"] == evaluation.agent.name and row["spawn"] == SHOWN_SPAWN]
     oracle = {row["episode_id"]: row for row in rows if row["agent"] == ORACLE and row["spawn"] == SHOWN_SPAWN}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]

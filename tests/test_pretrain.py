@@ -15,7 +15,7 @@ from envs.house.catalog import CLASSES, load_catalog
 from envs.house.navigation import build_floor
 from envs.house.rasterizer import Camera
 from models.encoder import Grid, load_encoder
-from models.encoder_card import export_encoder, write_card
+from models.encoder_card import EncoderExport, write_card
 from models.pretrain import EncoderPretraining, Quality, Targets, losses, make_targets
 from tests.small_house import small_house
 
@@ -226,7 +226,7 @@ def test_export_writes_weights_that_load_a_card_of_measured_values_and_a_picture
     monkeypatch.setattr("models.encoder_card.BATCH_SIZE", 3)
     source = Source()
     configuration = {"seed": 7, "stages": {"encoder": {"data": {"near_objects": 0.5, "batch_size": 8}}}}
-    summary = export_encoder(fitted={"encoder": module}, source=source, folder=tmp_path, configuration=configuration)
+    summary = EncoderExport(source=source, folder=tmp_path, configuration=configuration)({"encoder": module})
     rgb = torch.zeros(1, 140, 140, 3, dtype=torch.uint8)
     assert torch.equal(load_encoder(tmp_path / "encoder.safetensors")(rgb), module.model.encoder(rgb))
     card = (tmp_path / "README.md").read_text()
