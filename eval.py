@@ -15,13 +15,14 @@ from data.questions import ALL_SPLITS
 from envs.progress import console
 from models.agent import Agent
 from models.eyes import Eyes
-from models.results import write_results
+from models.results import known_plays, write_results
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
 def main(cfg: DictConfig) -> None:
     if cfg.split not in ALL_SPLITS:
         raise ValueError(f"split: expected one of {ALL_SPLITS}, got {cfg.split!r}")
+    known_plays(cfg.plays)
     agent = Agent.load(Path(cfg.checkpoint))
     trained_at = agent.config.get("scale", {}).get("name")
     if trained_at != cfg.scale.name:
@@ -29,7 +30,9 @@ def main(cfg: DictConfig) -> None:
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     eyes = Eyes(agent.encoder)
     source = instantiate(cfg.data, encode=eyes)
-    write_results(agent, source, folder=Path(cfg.run_folder), split=cfg.split, seed=cfg.seed, eyes=eyes)
+    write_results(
+        agent, source, folder=Path(cfg.run_folder), split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays
+    )
     console.print(f"results: {cfg.run_folder}")
 
 

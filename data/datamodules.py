@@ -53,11 +53,14 @@ class Walks(Dataset):
 
 
 class LastFrames(Dataset):
-    """The end of each demonstration: features (B, N, F) float16, questions (B, L), answers (B,) in the vocabulary."""
+    """The last `num_frames` of each demonstration, or with None all of them: features (B, N, F) float16, padded behind the
+    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary."""
 
-    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int) -> None:
-        frames = [last_frames(demos.features[demos.rows(i)], num_frames) for i in range(len(demos))]
-        self.features = torch.from_numpy(np.stack(frames))
+    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None) -> None:
+        self.demos, self.num_frames = demos, num_frames
+        if num_frames is not None:  # few enough to be held, for they are read in every epoch
+            frames = [last_frames(demos.features[demos.rows(i)], num_frames) for i in range(len(demos))]
+            self.features = torch.from_numpy(np.stack(frames))
         questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
         self.questions = pad_sequence(questions, batch_first=True)
         self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in demos.episodes])
@@ -66,7 +69,19 @@ class LastFrames(Dataset):
         return len(self.answers)
 
     def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name)[chosen] for name in ("features", "questions", "answers")}
+        if self.num_frames is not None:
+            features = self.features[chosen]
+            mask = torch.ones(features.shape[:2], dtype=torch.bool)
+        else:
+            walks = [torch.from_numpy(np.array(self.demos.features[self.demos.rows(i)])) for i in chosen]
+            features = pad_sequence(walks, batch_first=True)
+            mask = torch.arange(features.shape[1]) < torch.tensor([[len(walk)] for walk in walks])
+        return {
+            "features": features,
+            "mask": mask,
+            "questions": self.questions[chosen],
+            "answers": self.answers[chosen],
+        }
 
 
 def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -111,9 +126,9 @@ class NavigatorData(pl.LightningDataModule):
 
 
 class AnswererData(pl.LightningDataModule):
-    """The last frames of shortest walks, with question and answer."""
+    """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer."""
 
-    def __init__(self, source: GeneratedEQA, *, batch_size: int, seed: int, num_frames: int) -> None:
+    def __init__(self, source: GeneratedEQA, *, batch_size: int, seed: int, num_frames: int | None) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_frames = source, batch_size, seed, num_frames
 
@@ -132,7 +147,7 @@ class AnswererData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
-            "feature_size": self.train.features.shape[-1],
+            "feature_size": self.train.demos.features.shape[1],
         }
 
     def train_dataloader(self) -> DataLoader:

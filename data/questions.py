@@ -38,7 +38,7 @@ from envs.files import fingerprint
 from envs.house.generator import HUMAN, SPLITS
 from envs.house.house import House
 
-GENERATOR = "questions-6"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-7"  # raise with every change of what is asked, or of where its answer is seen from
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 
@@ -99,7 +99,10 @@ def make_questions(
     placed = _placed(steps["chosen"], by_id, views, partial(each, place), partial(report, 2))
     steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
     if balance == "paired":
-        steps["reached"] = whole_rounds(steps["reached"], steps["chosen"], split_of)
+        in_rounds, others = (
+            [q for q in steps["reached"] if (q.scene_id in judges) == judged] for judged in (True, False)
+        )
+        steps["reached"] = whole_rounds(in_rounds, steps["chosen"], split_of) + others
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
@@ -219,7 +222,7 @@ class _Drawing:
         for number, split in enumerate(ALL_SPLITS):
             if split not in self.counts:
                 continue
-            known[split] = _known(balanced.get(split, ()), chosen.get("train"), paired)
+            known[split] = _known(balanced.get(split, ()), chosen.get("train"), paired=paired)
             rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
             limits = {"shares": self.shares, "max_per_house": self.max_per_house, "rng": rng}
             if paired:
@@ -231,13 +234,13 @@ class _Drawing:
         return known, chosen
 
 
-def _known(rounds: Iterable[Round], train: Sequence[Round] | None, paired: bool) -> list[Round]:
-    """Those whose words and answers train has, or paired, that train asks; all for train itself."""
+def _known(rounds: Iterable[Round], train: Sequence[Round] | None, *, paired: bool) -> list[Round]:
+    """Those whose words and answers train has, or paired, that train asks and answers; all for train itself."""
     if not train:
         return list(rounds)
     if paired:
-        asked = {question.text for a_round in train for question in a_round}
-        return [a_round for a_round in rounds if a_round[0].text in asked]
+        asked = {(question.text, question.answer) for a_round in train for question in a_round}
+        return [a_round for a_round in rounds if (a_round[0].text, a_round[0].answer) in asked]
     vocabulary = Vocabulary.of_pairs((q.text, q.answer) for a_round in train for q in a_round)
     return [a_round for a_round in rounds if all(vocabulary.knows(q.text, q.answer) for q in a_round)]
 
@@ -245,11 +248,16 @@ def _known(rounds: Iterable[Round], train: Sequence[Round] | None, paired: bool)
 def _balanced(
     questions: Sequence[Question], split_of: Mapping[str, str], rules: Rules, *, balance: str, seed: int
 ) -> dict[str, list[Round]]:
-    """What is left once strings are balanced, by split; rounds of one question where they are not paired."""
+    """What is left once strings are balanced, by split; rounds of one question where they are not paired.
+
+    The human homes are too few to be paired among themselves.
+    """
     judges = {scene_id for scene_id, split in split_of.items() if split != HUMAN}
     if balance == "paired":
-        return paired_rounds(questions, split_of, judges, np.random.default_rng([seed, len(ALL_SPLITS)]))
-    rounds: dict[str, list[Round]] = {split: [] for split in split_of.values()}
+        judged = [q for q in questions if q.scene_id in judges]
+        rounds = paired_rounds(judged, split_of, judges, np.random.default_rng([seed, len(ALL_SPLITS)]))
+        return {**rounds, HUMAN: [(q,) for q in questions if q.scene_id not in judges]}
+    rounds = {split: [] for split in split_of.values()}
     for question in entropy_filter(questions, rules.balance, judges) if balance == "entropy" else questions:
         rounds[split_of[question.scene_id]].append((question,))
     return rounds

@@ -21,17 +21,19 @@ def walk_metrics(
     in_target_room: Bool[np.ndarray, "N S"],
     actions: Int[np.ndarray, "N K"],
     num_actions: Int[np.ndarray, " N"],
+    path_m: Float[np.ndarray, " N"],
 ) -> dict[str, Float64[np.ndarray, " N"]]:
     """Navigation metrics of each walk.
 
     `distances_m` are geodesic metres to the target at the poses, `in_target_room` says where the target's room holds the
-    pose; S = K + 1, and the first `num_actions + 1` poses of a row count.
+    pose, `path_m` how far was walked; S = K + 1, and the first `num_actions + 1` poses of a row count.
 
     d_0 at the spawn, d_T at the end, d_delta = d_0 - d_T, d_min the least on the way; r_T 1 for ending in the target's room,
-    r_e for ever being there; stop 1 where the last action was STOP; ep_len the number of actions.
+    r_e for ever being there; stop 1 where the last action was STOP; ep_len the number of actions; success 1 where STOP was
+    taken in the target's room; spl is success times d_0 / max(path_m, d_0) (Anderson et al. 2018).
     ValueError for shapes that do not fit and for a distance that is not known within a walk.
     """
-    _check_walks(distances_m, in_target_room, actions, num_actions)
+    _check_walks(distances_m, in_target_room, actions, num_actions, path_m)
     walk = np.arange(len(num_actions))
     counts = np.arange(distances_m.shape[1]) <= np.asarray(num_actions)[:, None]
     distances = np.where(counts, distances_m, np.inf).astype(np.float64)
@@ -43,19 +45,23 @@ def walk_metrics(
     last = np.where(np.asarray(num_actions) > 0, num_actions - 1, 0)
     stop = (actions[walk, last] == Action.STOP) & (num_actions > 0) if actions.shape[1] else np.zeros(len(walk), bool)
     d_0, d_T = distances[:, 0], distances[walk, num_actions]
+    r_T = in_target_room[walk, num_actions]
+    longer = np.maximum(path_m, d_0)
     return {
         "d_0": d_0,
         "d_T": d_T,
         "d_delta": d_0 - d_T,
         "d_min": distances.min(axis=1),
-        "r_T": in_target_room[walk, num_actions].astype(np.float64),
+        "r_T": r_T.astype(np.float64),
         "r_e": (in_target_room & counts).any(axis=1).astype(np.float64),
         "stop": stop.astype(np.float64),
         "ep_len": np.asarray(num_actions, np.float64),
+        "success": (stop & r_T).astype(np.float64),
+        "spl": (stop & r_T) * np.divide(d_0, longer, out=np.ones(len(walk)), where=longer > 0),
     }
 
 
-def _check_walks(distances_m, in_target_room, actions, num_actions):
+def _check_walks(distances_m, in_target_room, actions, num_actions, path_m):
     poses = (len(num_actions), actions.shape[1] + 1)
     for name, array, shape in (("distances_m", distances_m, poses), ("in_target_room", in_target_room, poses)):
         if array.shape != shape:
@@ -63,8 +69,9 @@ def _check_walks(distances_m, in_target_room, actions, num_actions):
                 f"{name}: expected shape {shape}, one more pose than there are actions (record the pose after the last "
                 f"action too), got {array.shape}"
             )
-    if len(actions) != len(num_actions):
-        raise ValueError(f"actions: expected {len(num_actions)} walks, got {len(actions)}")
+    for name, array in (("actions", actions), ("path_m", path_m)):
+        if len(array) != len(num_actions):
+            raise ValueError(f"{name}: expected {len(num_actions)} walks, got {len(array)}")
     if len(num_actions) and not (0 <= np.min(num_actions) and np.max(num_actions) <= actions.shape[1]):
         raise ValueError(
             f"num_actions: expected 0 to {actions.shape[1]}, got {np.min(num_actions)} to {np.max(num_actions)}"

@@ -18,7 +18,10 @@ from models.rebuild import rebuildable
 
 @rebuildable
 class Answerer(nn.Module):
-    """Attends over the last `num_frames` frames. The released code has additive attention, product and D = 64."""
+    """Attends over the last `num_frames` frames, with None over all of history and walk.
+
+    The released code has additive attention, product and D = 64.
+    """
 
     def __init__(
         self,
@@ -26,7 +29,7 @@ class Answerer(nn.Module):
         num_answers: int,
         feature_size: int,
         *,
-        num_frames: int = 5,
+        num_frames: int | None = 5,
         hidden_size: int = 128,
         classifier_hidden: int = 64,
         attention: Literal["dot", "additive"] = "dot",

@@ -1,15 +1,13 @@
-"""Plays walkers through questions in houses and gives one row for each question, spawn distance and walker.
+"""Plays walkers through questions in houses and gives one row for each question, setting and walker.
 
-The protocol of Das et al. (2018, Sec. 5): each question is spawned 10, 30 and 50 actions before the end of its shortest
-walk, the walk before the spawn is given as history, and an episode ends with STOP or after 100 actions. A question
-counts at T-k if its walk has at least k actions; this is decided before anyone walks, so every line of a table is a mean
-over the same questions. All walkers are answered for by the same answerer, from the last frames of history and walk.
+`data.settings` says where a question is spawned; an episode ends with STOP or after 100 actions (Das et al. 2018, Sec. 5).
+All walkers are answered for by the same answerer, from the last frames of history and walk, or from all of them.
 
-A row: agent, spawn, episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics` gives;
-collisions; predicted, correct (0 or 1), rank of the true answer; actions and poses of the walk. What a line of the table
-does not have (a walk, for those who only hear the question) is None.
+A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
+gives; collisions; predicted, correct (0 or 1), rank of the true answer; actions, poses and distances (metres to the goal
+at each pose) of the walk. What a line of the table does not have (a walk, for those who only hear the question) is None.
 
-Axes: N episodes in lockstep, T history steps, K actions, L last frames, F features.
+Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,32 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float16
 from torch.nn.utils.rnn import pad_sequence
 
 from data.balance import MajorityBaseline
 from data.datamodules import PADDED_ACTION, last_frames
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
-from data.spawns import SPAWNS
+from data.settings import SETTINGS, Spawned, spawned
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
 from envs.house.navigation import Goal
+from envs.house.rasterizer import Camera, Renderer
 from envs.house.simulator import HouseSimulator
 from envs.metrics import answer_ranks, walk_metrics
 from envs.progress import progress
 from models.agent import Agent
 from models.eyes import Eyes
-from models.walkers import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker, Start
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """N episodes to be played side by side: their places in the demonstrations, the spawn, and the step it is at."""
-
-    spawn: int
-    rows: np.ndarray  # (N,) episode of the demonstrations
-    first: np.ndarray  # (N,) number of actions before the spawn
+from models.walkers import Depth, ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +47,28 @@ class Walked:
     rooms: np.ndarray  # (N, K + 1)
     actions: np.ndarray  # (N, K), -1 behind the end
     collisions: np.ndarray  # (N,)
+    features: Float16[np.ndarray, "N K1 F"] | None  # at each pose that was walked from; None for who needs no features
 
     @property
     def num_actions(self) -> np.ndarray:
         return (self.actions != PADDED_ACTION).sum(1)
 
+    @property
+    def num_views(self) -> np.ndarray:
+        """How many frames each has seen; what is seen after STOP was seen before it."""
+        last = self.actions[np.arange(len(self.actions)), self.num_actions - 1]
+        return self.num_actions + (last != Action.STOP)
 
-def batches(demos: Demonstrations, spawns: Sequence[int], size: int) -> Iterator[Batch]:
-    """All valid (question, spawn) pairs; neighbours in the file share houses, so they stay together."""
-    for spawn in spawns:
-        valid = np.flatnonzero(demos.lengths >= spawn)
-        for begin in range(0, len(valid), size):
-            rows = valid[begin : begin + size]
-            yield Batch(spawn, rows, demos.lengths[rows] - spawn)
+    @property
+    def path_m(self) -> np.ndarray:
+        return np.linalg.norm(np.diff(self.poses[:, :, :2], axis=1), axis=2).sum(1)
+
+
+def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[Spawned]]:
+    """All questions in all settings in which they count; those of a house stay together, so that few are loaded at once."""
+    valid = [s for row in range(len(demos)) for setting in settings if (s := spawned(demos, row, setting))]
+    for begin in range(0, len(valid), size):
+        yield valid[begin : begin + size]
 
 
 class Evaluation:
@@ -77,7 +78,7 @@ class Evaluation:
         self.lockstep = lockstep
         self.agent, self.source, self.eyes = agent.eval(), source, eyes
         self.demos = source.demonstrations(split)
-        self.num_frames = agent.answerer.num_frames
+        self.num_frames = agent.answerer.num_frames  # None for all
         for episode in self.demos.episodes:
             agent.vocabulary.encode(episode.question)
             agent.vocabulary.answer_id(episode.answer)
@@ -91,109 +92,144 @@ class Evaluation:
             "shortest path": ShortestPathWalker(),
         }
 
-    def play(self, walkers: Mapping[str, object], spawns: Sequence[int] = SPAWNS) -> list[dict]:
-        """Rows of all walkers, walker by walker."""
-        todo = list(batches(self.demos, spawns, self.lockstep))
+    def play(self, walkers: Mapping[str, object], settings: Sequence[str] = SETTINGS) -> list[dict]:
+        """Rows of all walkers, walker by walker, setting by setting."""
+        todo = list(batches(self.demos, settings, self.lockstep))
         rows: dict[str, list[dict]] = {name: [] for name in walkers}
         with progress("evaluation", len(todo) * len(walkers)) as advance:
             for batch in todo:
                 simulator, scenes = self._enter(batch)
-                goals = [Goal.of(self.demos.episodes[i]) for i in batch.rows]
-                spawn_poses = np.stack([self.demos.poses[self._row(i, first)] for i, first in self._pairs(batch)])
-                start = self._start(batch)
+                start = self._start(batch, simulator, scenes)
                 for name, walker in walkers.items():
-                    simulator.reset(np.arange(len(scenes)), scenes, spawn_poses, goals)
+                    simulator.reset(np.arange(len(scenes)), scenes, start.poses, start.goals)
                     walker.begin(start)
                     walked = self._walk(walker, simulator, scenes)
                     rows[name] += self._rows(name, batch, walked, simulator)
                     advance(1)
-        return [row for of_walker in rows.values() for row in of_walker]
+        return [row for name in walkers for row in sorted(rows[name], key=lambda row: settings.index(row["spawn"]))]
 
-    def _pairs(self, batch: Batch) -> list[tuple[int, int]]:
-        return list(zip(batch.rows.tolist(), batch.first.tolist(), strict=True))
-
-    def _row(self, episode: int, step: int) -> int:
-        return int(self.demos.offsets[episode]) + step
-
-    def _enter(self, batch: Batch) -> tuple[HouseSimulator, np.ndarray]:
-        ids = [self.demos.episodes[i].scene_id for i in batch.rows]
+    def _enter(self, batch: Sequence[Spawned]) -> tuple[HouseSimulator, np.ndarray]:
+        ids = [self.demos.episodes[s.row].scene_id for s in batch]
         houses = list(dict.fromkeys(ids))
         simulator = HouseSimulator([self.source.house(i) for i in houses], num_agents=len(ids))
         return simulator, np.array([simulator.scene_index(i) for i in ids])
 
-    def _start(self, batch: Batch) -> Start:
-        demos = self.demos
-        history = [slice(self._row(i, 0), self._row(i, first)) for i, first in self._pairs(batch)]
-        questions = [torch.tensor(self.agent.vocabulary.encode(demos.episodes[i].question)) for i in batch.rows]
+    def _history(self, one: Spawned) -> slice:
+        """Rows of the demonstrations that lie before the spawn and are known."""
+        begin = int(self.demos.offsets[one.row])
+        return slice(begin, begin + one.known)
+
+    def _start(self, batch: Sequence[Spawned], simulator: HouseSimulator, scenes: np.ndarray) -> Start:
+        demos, history = self.demos, [self._history(s) for s in batch]
+        episodes = [demos.episodes[s.row] for s in batch]
+        questions = [torch.tensor(self.agent.vocabulary.encode(e.question)) for e in episodes]
+        actions = [torch.from_numpy(demos.actions[h].astype(np.int64)) for h in history]
+        ends = [int(demos.offsets[s.row + 1]) for s in batch]
         return Start(
             questions=pad_sequence(questions, batch_first=True),
             features=pad_sequence([torch.from_numpy(np.array(demos.features[h])) for h in history], batch_first=True),
-            actions=pad_sequence(
-                [torch.from_numpy(demos.actions[h].astype(np.int64)) for h in history],
-                batch_first=True,
-                padding_value=PADDED_ACTION,
-            ),
-            remaining=[demos.actions[self._row(i, f) : demos.offsets[i + 1]] for i, f in self._pairs(batch)],
+            actions=pad_sequence(actions, batch_first=True, padding_value=PADDED_ACTION),
+            poses=np.array([s.pose for s in batch]),
+            floors=[simulator.floors[k] for k in scenes],
+            goals=[Goal.of(e) for e in episodes],
+            best_views=[e.view_points[0] for e in episodes],
+            remaining=[
+                None if s.left is None else demos.actions[e - s.left : e] for s, e in zip(batch, ends, strict=True)
+            ],
         )
 
     def _walk(self, walker: object, simulator: HouseSimulator, scenes: np.ndarray) -> Walked:
         """Plays until all have stopped."""
         active, collisions = np.ones(len(scenes), bool), np.zeros(len(scenes), int)
         poses, distances, rooms, actions = [simulator.poses], [simulator.distance_m], [simulator.room], []
-        for _ in range(MAX_EPISODE_ACTIONS):
-            features = None if walker.blind else self._see(simulator, active)
-            chosen = np.where(active, walker.act(features, active), Action.STOP)
+        features = [self._see(simulator, active)] if walker.needs == "features" else None
+        depth = self._depth_renderer(simulator) if walker.needs == "depth" else None
+        while active.any() and len(actions) < MAX_EPISODE_ACTIONS:
+            seen = None
+            if features is not None:
+                seen = torch.from_numpy(features[-1]).float()
+            elif depth is not None:
+                seen = _depth(depth, scenes, simulator.poses, active)
+            chosen = np.where(active, walker.act(seen, active), Action.STOP)
             actions.append(np.where(active, chosen, PADDED_ACTION))
             collisions += simulator.step(chosen)
             poses.append(simulator.poses)
             distances.append(simulator.distance_m)
             rooms.append(simulator.room)
             active = active & (chosen != Action.STOP)
-            if not active.any():
-                break
-        return Walked(scenes, *(np.stack(record, 1) for record in (poses, distances, rooms, actions)), collisions)
+            if features is not None:
+                features.append(self._see(simulator, active))
+        recorded = (np.stack(record, 1) for record in (poses, distances, rooms, actions))
+        return Walked(scenes, *recorded, collisions, None if features is None else np.stack(features, 1))
 
-    def _see(self, simulator: HouseSimulator, active: np.ndarray) -> torch.Tensor:
+    def _see(self, simulator: HouseSimulator, active: np.ndarray) -> Float16[np.ndarray, "N F"]:
         """Features of those who still walk, in their places; the others' stay 0 and are not looked at."""
         who = np.flatnonzero(active)
-        features = torch.zeros((len(active), self.eyes.encoder.feature_size))
-        features[who] = torch.from_numpy(self.eyes(simulator.render(who)["rgb"])).float()
+        features = np.zeros((len(active), self.eyes.encoder.feature_size), np.float16)
+        if len(who):
+            features[who] = self.eyes(simulator.render(who)["rgb"])
         return features
 
-    def _rows(self, name: str, batch: Batch, walked: Walked, simulator: HouseSimulator) -> list[dict]:
-        episodes = [self.demos.episodes[i] for i in batch.rows]
+    def _depth_renderer(self, simulator: HouseSimulator) -> Renderer:
+        renderer = Renderer(Camera(), ("depth",))
+        renderer.load([build_scene(house, load_catalog()) for house in simulator.houses])
+        return renderer
+
+    def _rows(self, name: str, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator) -> list[dict]:
+        episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.rooms == np.array([e.target_room for e in episodes])[:, None]
-        metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions)
-        answers = self._answers(episodes, self._last_frames(batch, walked, metrics["stop"] > 0, simulator))
+        metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
+        answers = self._answers(episodes, *self._frames(batch, walked, simulator))
         return [
-            _describe(name, batch.spawn, episode)
+            _describe(name, spawn.setting, episode)
             | {key: float(values[n]) for key, values in metrics.items()}
             | {"collisions": int(walked.collisions[n])}
             | answer
-            | {"actions": walked.actions[n, :length].tolist(), "poses": walked.poses[n, : length + 1].round(4).tolist()}
-            for n, (episode, answer, length) in enumerate(zip(episodes, answers, walked.num_actions, strict=True))
+            | {
+                "actions": walked.actions[n, :length].tolist(),
+                "poses": walked.poses[n, : length + 1].round(4).tolist(),
+                "distances": [round(d, 3) for d in walked.distances_m[n, : length + 1].tolist()],
+            }
+            for n, (spawn, episode, answer, length) in enumerate(
+                zip(batch, episodes, answers, walked.num_actions, strict=True)
+            )
         ]
 
-    def _last_frames(
-        self, batch: Batch, walked: Walked, stopped: np.ndarray, simulator: HouseSimulator
-    ) -> Float[torch.Tensor, "N L F"]:
-        """Features of the last frames of history and walk, whoever walked. What is seen after STOP was seen before it."""
-        views = []
-        for n, (episode, first) in enumerate(self._pairs(batch)):
-            history = self.demos.poses[self._row(episode, 0) : self._row(episode, first)]
-            walk = walked.poses[n, : walked.num_actions[n] + 1 - stopped[n]]
-            views.append(last_frames(np.concatenate([history, walk]), self.num_frames))
-        scenes = np.repeat(walked.scenes, self.num_frames).astype(np.int32)
-        rgb = simulator.renderer.render(scenes, np.concatenate(views))["rgb"]
-        return torch.from_numpy(self.eyes(rgb)).float().reshape(len(views), self.num_frames, -1)
+    def _frames(
+        self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
+    ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
+        """Features that are answered from, of history and walk, whoever walked; and which of them are there."""
+        wanted = self.num_frames or walked.poses.shape[1] + MAX_EPISODE_ACTIONS
+        fresh = [np.arange(max(views - wanted, 0), views) for views in walked.num_views]
+        if walked.features is None:
+            seen = self._look(walked, fresh, simulator)
+        else:
+            seen = [walked.features[n, steps] for n, steps in enumerate(fresh)]
+        frames = [
+            np.concatenate([self.demos.features[self._history(s)], new])[-wanted:]
+            for s, new in zip(batch, seen, strict=True)
+        ]
+        if self.num_frames:
+            frames = [last_frames(f, self.num_frames) for f in frames]
+        mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
+        return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
+
+    def _look(self, walked: Walked, steps: Sequence[np.ndarray], simulator: HouseSimulator) -> list[np.ndarray]:
+        """Features of the views at some steps of each walk."""
+        counts = [len(of_walk) for of_walk in steps]
+        poses = np.concatenate([walked.poses[n, of_walk] for n, of_walk in enumerate(steps)])
+        rgb = simulator.renderer.render(np.repeat(walked.scenes, counts).astype(np.int32), poses)["rgb"]
+        return np.split(self.eyes(rgb), np.cumsum(counts)[:-1])
 
     @torch.inference_mode()
-    def _answers(self, episodes: Sequence[Episode], features: torch.Tensor | None) -> list[dict]:
+    def _answers(
+        self, episodes: Sequence[Episode], features: torch.Tensor | None, mask: torch.Tensor | None = None
+    ) -> list[dict]:
         """What the answerer says to each; the language baseline where there are no frames."""
         vocabulary = self.agent.vocabulary
         questions = torch.from_numpy(vocabulary.encode_batch([e.question for e in episodes]))
         answerer = self.agent.question_only if features is None else self.agent.answerer
-        return _judge(episodes, answerer(features, questions).numpy(), vocabulary.answers)
+        return _judge(episodes, answerer(features, questions, mask).numpy(), vocabulary.answers)
 
     def blind(self) -> list[dict]:
         """Rows of those who answer without walking: the majority answer of each question, and the language model."""
@@ -202,15 +238,24 @@ class Evaluation:
         lines = {"majority": _judge(episodes, majority, vocabulary.answers)}
         if self.agent.question_only is not None:
             lines["question only"] = self._answers(episodes, None)
-        walked = dict.fromkeys(("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "ep_len", "collisions"))
+        names = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "ep_len", "success", "spl", "collisions")
+        walked = dict.fromkeys(names)
         return [
-            _describe(name, None, episode) | walked | answer | {"actions": None, "poses": None}
+            _describe(name, None, episode) | walked | answer | dict.fromkeys(("actions", "poses", "distances"))
             for name, given in lines.items()
             for episode, answer in zip(episodes, given, strict=True)
         ]
 
 
-def _describe(name: str, spawn: int | None, episode: Episode) -> dict:
+def _depth(renderer: Renderer, scenes: np.ndarray, poses: np.ndarray, active: np.ndarray) -> Depth:
+    """What those who still walk see; the others' depth is left 0."""
+    who = np.flatnonzero(active)
+    depth = np.zeros((len(active), renderer.camera.height_px, renderer.camera.width_px), np.float32)
+    depth[who] = renderer.render(scenes[who].astype(np.int32), poses[who])["depth"]
+    return Depth(depth, poses)
+
+
+def _describe(name: str, spawn: str | None, episode: Episode) -> dict:
     fields = ("episode_id", "scene_id", "question_type", "question", "answer")
     return {"agent": name, "spawn": spawn} | {field: getattr(episode, field) for field in fields}
 

@@ -104,7 +104,7 @@ class AnswererImitation(pl.LightningModule):
         self._step(batch, "val")
 
     def _step(self, batch: dict, stage: str) -> Tensor:
-        logits = self.answerer(batch["features"], batch["questions"])
+        logits = self.answerer(batch["features"], batch["questions"], batch.get("mask"))
         loss = F.cross_entropy(logits, batch["answers"])
         accuracy = (logits.argmax(1) == batch["answers"]).float().mean()
         values = {f"{stage}/loss": loss.detach(), f"{stage}/accuracy": accuracy}

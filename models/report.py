@@ -27,9 +27,13 @@ NAVIGATION = (
     ("r_T", "%r_T", 100, 0),
     ("r_e", "%r_e", 100, 0),
     ("stop", "%stop", 100, 0),
+    ("success", "%succ", 100, 0),
+    ("spl", "SPL", 1, 2),
+    ("collisions", "coll", 1, 1),
 )
 ANSWER = (("rank", "rank", 1, 2), ("correct", "acc %", 100, 1))
 COLUMNS = NAVIGATION + ANSWER
+ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("collisions", "rank"))  # fits 80 columns
 HEADINGS = ["agent", "spawn", *(column[1] for column in COLUMNS)]
 
 
@@ -48,12 +52,12 @@ def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
 
-def _lines(rows: Sequence[dict]) -> list[list[str]]:
+def _lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[list[str]]:
     """One line for each agent and spawn: the means over its questions."""
     lines = []
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
-        line = [agent, "-" if spawn is None else f"T-{spawn}"]
-        for name, _, factor, decimals in COLUMNS:
+        line = [agent, spawn or "-"]
+        for name, _, factor, decimals in columns:
             values = values_of(rows, name, agent=agent, spawn=spawn)
             line.append(f"{factor * values.mean():.{decimals}f}" if len(values) else "-")
         lines.append(line)
@@ -62,11 +66,11 @@ def _lines(rows: Sequence[dict]) -> list[list[str]]:
 
 def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)  # fits 80 columns
-    for heading in HEADINGS:
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in ["agent", "spawn", *(column[1] for column in ON_SCREEN)]:
         table.add_column(heading, justify="left" if heading == "agent" else "right", no_wrap=True)
     before = None
-    for line in _lines(rows):
+    for line in _lines(rows, ON_SCREEN):
         if before not in (None, line[0]):
             table.add_section()
         table.add_row("" if line[0] == before else line[0], *line[1:])
@@ -105,8 +109,7 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     types = sorted({r["question_type"] for r in rows})
     accuracy = {(r["agent"], r["spawn"], r["question_type"]): r for r in long if r["metric"] == "correct"}
     by_type = (
-        [agent, "-" if spawn is None else f"T-{spawn}"]
-        + [_interval(accuracy.get((agent, spawn, kind))) for kind in ("all", *types)]
+        [agent, spawn or "-"] + [_interval(accuracy.get((agent, spawn, kind))) for kind in ("all", *types)]
         for agent, spawn in dict.fromkeys((r["agent"], r["spawn"]) for r in long)
     )
     text = (

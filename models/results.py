@@ -21,37 +21,102 @@ from models.pictures import film, plan_of_walk
 from models.report import learning_curves, results_table, write_rows, write_tables
 
 ORACLE = "shortest path"
-SHOWN_SPAWN = 30
+SHOWN_SPAWN = "T-30"
+PLAYS = ("all", "own", "answerer")
 NUM_PLANS, NUM_FILMS, NUM_VIEWS = 12, 4, 6
 
 
 class ImitationResults:
-    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen."""
+    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
 
-    def __init__(self, *, source: GeneratedEQA, folder: Path, configuration: dict, split: str) -> None:
+    What an experiment does not fit it takes from another run's agent: `checkpoint` is its file, or "last" for the newest
+    under runs/ that has this data's vocabulary and encoder. `plays` is "all", every line of the table, or "own", the
+    agent's alone, or "answerer", the agent's and the shortest paths', for a row that differs in how it answers.
+    ValueError, before anything is fitted, where there is no such agent.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: GeneratedEQA,
+        folder: Path,
+        configuration: dict,
+        split: str,
+        checkpoint: str | None = None,
+        plays: str = "all",
+    ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
+        self.plays = known_plays(plays)
+        self.other = None if checkpoint is None else fitting_agent(checkpoint, source)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
+        parts = {"navigator": "navigator", "answerer": "answerer", "question_only": "answerer"}
         agent = Agent(
             encoder=self.source.encode.encoder,
-            navigator=fitted["navigator"].navigator,
-            answerer=fitted["answerer"].answerer,
-            question_only=fitted["question_only"].answerer,
+            **{
+                stage: getattr(fitted[stage], part) if stage in fitted else getattr(self.other, stage)
+                for stage, part in parts.items()
+            },
             vocabulary=self.source.vocabulary,
             config=self.configuration,
         )
         agent.save(self.folder / "agent.ckpt")
         for stage in fitted:
             learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
-        seed = self.configuration["seed"]
-        write_results(agent, self.source, folder=self.folder, split=self.split, seed=seed, eyes=self.source.encode)
+        write_results(
+            agent,
+            self.source,
+            folder=self.folder,
+            split=self.split,
+            seed=self.configuration["seed"],
+            eyes=self.source.encode,
+            plays=self.plays,
+        )
 
 
-def write_results(agent: Agent, source: GeneratedEQA, *, folder: Path, split: str, seed: int, eyes: Eyes) -> list[dict]:
-    """Plays every line of the table through a split and writes rows, tables and pictures; prints the table."""
+def known_plays(plays: str) -> str:
+    if plays not in PLAYS:
+        raise ValueError(f"plays: expected one of {PLAYS}, got {plays!r}")
+    return plays
+
+
+def fitting_agent(checkpoint: str, source: GeneratedEQA, *, runs: Path = Path("runs")) -> Agent:
+    """The agent whose parts are used again, see `ImitationResults`."""
+    last = checkpoint == "last"
+    paths = sorted(runs.rglob("agent.ckpt"), key=lambda p: -p.stat().st_mtime) if last else [Path(checkpoint)]
+    remedy = "python train.py +experiment=il with the same words for scale and data makes one"
+    for path in paths:
+        agent = Agent.load(path)
+        differs = [
+            name
+            for name, same in (
+                ("vocabulary", agent.vocabulary == source.vocabulary),
+                ("encoder", Eyes(agent.encoder).identity == source.encode.identity),
+            )
+            if not same
+        ]
+        if not differs:
+            console.print(f"what is not fitted comes from {path}")
+            return agent
+        if not last:
+            raise ValueError(f"checkpoint: expected an agent of this data, {path} has another {differs[0]}; {remedy}")
+    raise ValueError(f"checkpoint: expected an agent of this data under {runs.resolve()}, found none; {remedy}")
+
+
+def write_results(
+    agent: Agent, source: GeneratedEQA, *, folder: Path, split: str, seed: int, eyes: Eyes, plays: str = "all"
+) -> list[dict]:
+    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `ImitationResults`."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, eyes=eyes)
-    rows = evaluation.play(evaluation.walkers(seed)) + evaluation.blind()
+    walkers = evaluation.walkers(seed)
+    if plays == "all":
+        rows = evaluation.play(walkers) + evaluation.blind()
+    else:
+        chosen = {agent.name: walkers[agent.name]}
+        if plays == "answerer":
+            chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
+        rows = evaluation.play(chosen)
     scale = agent.config.get("scale", {}).get("name", "?")
     title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
     write_rows(folder / "metrics.jsonl", rows)
@@ -66,9 +131,10 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
     demos, source = evaluation.demos, evaluation.source
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
     walks = [row for row in rows if row["agent"] == evaluation.agent.name and row["spawn"] == SHOWN_SPAWN]
-    oracle = {row["episode_id"]: row for row in rows if row["agent"] == ORACLE and row["spawn"] == SHOWN_SPAWN}
+    oracle = {row["episode_id"]: row for row in rows if row["agent"].startswith(ORACLE) and row["spawn"] == SHOWN_SPAWN}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]
+        shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []
         episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
         house = source.house(episode.scene_id)
         frames = _frames(house, row["poses"])
@@ -81,7 +147,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
             f"{row['d_0']:.1f} m away at the spawn, {row['d_T']:.1f} m at the end",
             walks=[
                 (demonstrated, "#999999", "demonstration", ":"),
-                (oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--"),
+                *shortest,
                 (row["poses"], "#c0392b", "agent", "-"),
             ],
             views=[(f"step {step}", frames[step]) for step in steps],

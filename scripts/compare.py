@@ -32,7 +32,7 @@ def compare(runs: Sequence[Path]) -> str:
         of_runs.append(rows)
     lines = []
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in of_runs[0]):
-        line = [agent, "-" if spawn is None else f"T-{spawn}"]
+        line = [agent, spawn or "-"]
         for name, _, factor, decimals in COLUMNS:
             values = [values_of(rows, name, agent=agent, spawn=spawn) for rows in of_runs]
             known = all(len(of_run) for of_run in values)

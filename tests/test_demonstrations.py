@@ -135,6 +135,12 @@ def test_the_answerer_gets_the_last_frames_and_a_short_walk_repeats_its_first_ne
     assert last_frames(np.arange(4)[:2], 5).tolist() == [0, 0, 0, 0, 1]
 
 
+def test_an_answerer_of_whole_walks_gets_all_frames_and_knows_which_are_padding(demos: Demonstrations) -> None:
+    batch = LastFrames(demos, Vocabulary.of(EPISODES), None).__getitems__([0, 3])
+    assert batch["mask"].tolist() == [[True] * 3 + [False] * 3, [True] * 6]
+    assert batch["features"][..., 0].tolist() == [[0, 1, 2, 0, 0, 0], [300, 301, 302, 303, 304, 305]]
+
+
 def test_the_curriculum_counts_ten_actions_more_each_epoch() -> None:
     lengths = np.array([5, 15, 35])
     assert first_counted_action(lengths, 0, start=10, step=10).tolist() == [0, 5, 25]

@@ -29,6 +29,7 @@ QUESTIONS = [
     ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
     ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 2.6, 0.0)),
 ]
+PLAYED = ("T-10", "T-20", "T-500", "T-20 turned", "random")
 STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
 
 
@@ -98,7 +99,7 @@ def rows(evaluation: Evaluation) -> list[dict]:
         "agent": NavigatorWalker(evaluation.agent.navigator),
         "oracle": ShortestPathWalker(),
     }
-    return evaluation.play(walkers, (10, 20, 500)) + evaluation.blind()
+    return evaluation.play(walkers, PLAYED) + evaluation.blind()
 
 
 def of(rows: list[dict], agent: str) -> list[dict]:
@@ -110,27 +111,47 @@ def test_every_line_of_the_table_has_the_same_questions(rows: list[dict]) -> Non
         name: [(r["spawn"], r["episode_id"]) for r in of(rows, name)]
         for name in ("random", "forward", "agent", "oracle")
     }
-    assert all(a == asked["random"] for a in asked.values()) and {10, 20} == {s for s, _ in asked["random"]}
+    assert all(a == asked["random"] for a in asked.values())
+    assert {s for s, _ in asked["random"]} == set(PLAYED) - {"T-500"}
     assert len(of(rows, "majority")) == len(of(rows, "question only")) == 2
 
 
 def test_a_question_with_a_shorter_walk_is_left_out_for_everyone(evaluation: Evaluation) -> None:
     longest = int(evaluation.demos.lengths.max())
-    assert list(batches(evaluation.demos, [longest + 1], 8)) == []
-    found = [batch.rows.tolist() for batch in batches(evaluation.demos, [longest], 8)]
+    assert list(batches(evaluation.demos, [f"T-{longest + 1}"], 8)) == []
+    found = [[one.row for one in batch] for batch in batches(evaluation.demos, [f"T-{longest}"], 8)]
     assert found == [[int(evaluation.demos.lengths.argmax())]]
 
 
 def test_the_shortest_path_ends_at_the_target_after_as_many_actions_as_the_spawn_says(rows: list[dict]) -> None:
     for row in of(rows, "oracle"):
-        assert row["d_T"] == 0 and row["stop"] == 1 and row["ep_len"] == row["spawn"] and row["collisions"] == 0
+        assert row["d_T"] == 0 and row["success"] == 1 and row["collisions"] == 0
+        assert row["spl"] > 0.9  # moves are a quarter of a metre, and turning costs no metres
         assert row["r_T"] == 1 and row["d_delta"] == row["d_0"] >= 0
+        if row["spawn"] in ("T-10", "T-20"):
+            assert row["ep_len"] == int(row["spawn"][2:])
+
+
+def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Evaluation, rows: list[dict]) -> None:
+    at = {(row["spawn"], row["episode_id"]): row["poses"][0] for row in of(rows, "forward")}
+    for episode_id in {e.episode_id for e in evaluation.demos.episodes}:
+        straight, turned = at["T-20", episode_id], at["T-20 turned", episode_id]
+        assert straight[:2] == turned[:2]
+    (batch,) = batches(evaluation.demos, ("T-20 turned", "random"), 48)
+    start = evaluation._start(batch, *evaluation._enter(batch))
+    assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
+    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
+    assert start.poses.tolist() == [list(pose) for pose in again]
+    assert len({one.pose[2] for one in batch}) > 1
 
 
 def test_distances_are_those_that_were_stored_with_the_demonstration(evaluation: Evaluation, rows: list[dict]) -> None:
     for row in of(rows, "oracle"):
         place = [e.episode_id for e in evaluation.demos.episodes].index(row["episode_id"])
-        stored = evaluation.demos.distance_m[evaluation.demos.rows(place)][-row["spawn"]]
+        assert row["distances"][0] == pytest.approx(row["d_0"], abs=1e-3)
+        if row["spawn"] not in ("T-10", "T-20"):
+            continue
+        stored = evaluation.demos.distance_m[evaluation.demos.rows(place)][-int(row["spawn"][2:])]
         assert row["d_0"] == pytest.approx(float(stored), abs=1e-5)
 
 
@@ -146,11 +167,11 @@ def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(row
 def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) -> None:
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda episodes, features: seen.append(features) or answers(episodes, features)
-    evaluation.play({"oracle": ShortestPathWalker()}, (10,))
+    evaluation._answers = lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask)
+    evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
     del evaluation._answers
-    for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
-        for n, i in enumerate(batch.rows.tolist()):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+        for n, i in enumerate(one.row for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
             assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
 
@@ -162,12 +183,12 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda episodes, features: seen.append(features) or answers(episodes, features)
-    rows = evaluation.play({"stopper": Stopper()}, (10,))
+    evaluation._answers = lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask)
+    rows = evaluation.play({"stopper": Stopper()}, ("T-10",))
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
-    for features, batch in zip(seen, batches(evaluation.demos, (10,), 48), strict=True):
-        for n, (i, first) in enumerate(zip(batch.rows.tolist(), batch.first.tolist(), strict=True)):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+        for n, (i, first) in enumerate((one.row, one.known) for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][max(first - 4, 0) : first + 1]
             assert np.abs(features[n, -len(stored) :].numpy() - stored).max() < 0.01 * np.abs(stored).max()
 
@@ -175,8 +196,8 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluation, rows: list[dict]) -> None:
     together = {(r["episode_id"], r["spawn"]): r for r in of(rows, "agent")}
     alone = Evaluation(evaluation.agent, evaluation.source, "test", eyes=evaluation.eyes, lockstep=1)
-    single = alone.play({"agent": NavigatorWalker(evaluation.agent.navigator)}, (10, 20))
-    assert len(single) == 4
+    single = alone.play({"agent": NavigatorWalker(evaluation.agent.navigator)}, PLAYED)
+    assert len(single) == len(together) == 8
     for row in single:
         assert row["actions"] == together[row["episode_id"], row["spawn"]]["actions"]
 
@@ -193,7 +214,7 @@ def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluati
 
 def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp_path: Path) -> None:
     long = {(r["agent"], r["spawn"], r["question_type"], r["metric"]): r for r in intervals(rows)}
-    for spawn in (10, 20):
+    for spawn in ("T-10", "random"):
         for metric in ("d_T", "d_min", "correct", "rank"):
             values = [r[metric] for r in of(rows, "forward") if r["spawn"] == spawn]
             entry = long["forward", spawn, "all", metric]
@@ -204,5 +225,5 @@ def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp
     text = (tmp_path / "table.md").read_text()
     assert "| majority | - | - |" in text and "a title" in text and "color" in text
     assert (tmp_path / "table.csv").read_text().count("\n") == len(long) + 1
-    assert results_table(rows, "a title").row_count == 4 * 2 + 2
+    assert results_table(rows, "a title").row_count == 4 * 4 + 2
     json.dumps(rows)

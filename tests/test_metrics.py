@@ -9,18 +9,20 @@ from envs.metrics import answer_ranks, bootstrap_interval, inside_polygon, walk_
 F, L, R, STOP = Action.FORWARD, Action.LEFT, Action.RIGHT, Action.STOP
 
 
-def measure(distances, in_room, actions):
+def measure(distances, in_room, actions, path_m=0.0):
     return walk_metrics(
         np.array([distances], np.float32),
         np.array([in_room]),
         np.array([[int(a) for a in actions]]),
         np.array([len(actions)]),
+        np.array([path_m]),
     )
 
 
 def test_a_walk_worked_out_by_hand():
     got = measure([2.0, 1.5, 1.0, 1.25, 1.25], [False, True, True, False, False], [F, F, F, STOP])
     expected = {"d_0": 2, "d_T": 1.25, "d_delta": 0.75, "d_min": 1, "r_T": 0, "r_e": 1, "stop": 1, "ep_len": 4}
+    expected |= {"success": 0, "spl": 0}
     assert {name: float(value[0]) for name, value in got.items()} == expected
 
 
@@ -41,11 +43,19 @@ def test_an_agent_that_stops_at_once_has_its_spawn_as_final_pose():
     assert (got["d_T"][0], got["d_delta"][0], got["stop"][0], got["r_T"][0]) == (3, 0, 1, 1)
 
 
+def test_success_is_stopping_in_the_targets_room_and_spl_weighs_it_by_the_way_taken():
+    for stopped, in_room, success in ((True, True, 1), (True, False, 0), (False, True, 0)):
+        got = measure([2.0, 1.0], [False, in_room], [STOP if stopped else F], path_m=8.0)
+        assert (got["success"][0], got["spl"][0]) == (success, success * 2 / 8)
+    assert measure([2.0, 0.5], [False, True], [STOP], path_m=1.5)["spl"][0] == 1  # no more than all of it
+    assert measure([0.0, 0.0], [True, True], [STOP])["spl"][0] == 1  # spawned at the goal
+
+
 def test_padding_never_counts():
     distances = np.array([[5.0, 4.0, 0.0, 0.0], [5.0, 4.0, 3.0, 2.0]])
     in_room = np.array([[False, False, True, True], [False, False, False, True]])
     actions = np.array([[F, STOP, STOP], [F, F, F]], dtype=np.int64)
-    got = walk_metrics(distances, in_room, actions, np.array([1, 3]))
+    got = walk_metrics(distances, in_room, actions, np.array([1, 3]), np.zeros(2))
     assert got["d_min"].tolist() == [4, 2] and got["d_T"].tolist() == [4, 2]
     assert got["r_e"].tolist() == [0, 1] and got["r_T"].tolist() == [0, 1]
     assert got["stop"].tolist() == [0, 0]
@@ -58,6 +68,7 @@ def test_padding_may_hold_anything():
         np.array([[False, True, True, False]]),
         np.array([[0, -1, -1]]),
         np.array([1]),
+        np.zeros(1),
     )
     assert all(plain[name] == padded[name] for name in plain)
 
@@ -65,7 +76,7 @@ def test_padding_may_hold_anything():
 def test_each_question_has_its_own_row_so_a_mean_does_not_depend_on_order():
     # The released code filled missing walks with the running mean: 0, eight missing, 10 gave 1.0.
     distances = np.array([[0.0, 0.0], [10.0, 10.0]])
-    got = walk_metrics(distances, np.zeros((2, 2), bool), np.full((2, 1), 3), np.array([1, 1]))
+    got = walk_metrics(distances, np.zeros((2, 2), bool), np.full((2, 1), 3), np.array([1, 1]), np.zeros(2))
     assert got["d_T"].mean() == 5 and got["d_T"][::-1].mean() == 5
 
 
@@ -77,7 +88,7 @@ def test_an_unknown_distance_is_refused_and_not_averaged():
 
 def test_lengths_beyond_the_actions_are_refused():
     with pytest.raises(ValueError, match="num_actions"):
-        walk_metrics(np.zeros((1, 2)), np.zeros((1, 2), bool), np.zeros((1, 1), int), np.array([2]))
+        walk_metrics(np.zeros((1, 2)), np.zeros((1, 2), bool), np.zeros((1, 1), int), np.array([2]), np.zeros(1))
 
 
 def test_a_room_with_a_corner_cut_out_is_told_from_its_bounding_box():

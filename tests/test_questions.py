@@ -78,14 +78,19 @@ def test_val_and_test_have_no_word_and_no_answer_that_train_lacks(questions):
     assert steps["known"]["train"] == steps["balanced"]["train"]
 
 
-def test_homes_that_people_designed_are_asked_about_but_do_not_change_what_the_others_are_asked(questions, houses):
+@pytest.mark.parametrize("balance", ["entropy", "paired"])
+def test_homes_that_people_designed_are_asked_about_but_do_not_change_what_the_others_are_asked(
+    questions, houses, balance
+):
+    settings = {"seed": 0, "balance": balance, **STUBS}
     human = [furnished(seed, "human") for seed in range(3)]
-    both = make_questions({**houses, "human": human}, counts={**COUNTS, "human": None}, seed=0, **STUBS)
-    assert {split: both.episodes[split] for split in houses} == questions.episodes
-    vocabulary = Vocabulary.of(questions.episodes["train"])
+    both = make_questions({**houses, "human": human}, counts={**COUNTS, "human": None}, **settings)
+    alone = make_questions(houses, counts=COUNTS, **settings)
+    assert {split: both.episodes[split] for split in houses} == alone.episodes
+    vocabulary = Vocabulary.of(alone.episodes["train"])
     assert both.episodes["human"] and all(vocabulary.knows(e.question, e.answer) for e in both.episodes["human"])
     bare = [replace(house, objects=[]) for house in human]
-    none = make_questions({**houses, "human": bare}, counts={**COUNTS, "human": 5}, seed=0, **STUBS)
+    none = make_questions({**houses, "human": bare}, counts={**COUNTS, "human": 5}, **settings)
     assert none.episodes["human"] == [] and none.header["counts"]["human"] == {}
 
 
