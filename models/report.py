@@ -133,10 +133,10 @@ def _interval(entry: dict | None) -> str:
     return f"{100 * entry['mean']:.0f} [{100 * entry['low']:.0f}, {100 * entry['high']:.0f}] (n={entry['questions']})"
 
 
-def learning_curves(logs: Path, picture: Path) -> None:
-    """Plots every metric of a stage's CSV logs over epochs: one panel a metric, training and validation in the same one.
+def logged(logs: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """What a stage's CSV logs hold: metric -> part (train, val) -> (epoch, value), in the order in which it was written.
 
-    `logs` has a folder version_N for each start of the stage; without any log there is no picture.
+    `logs` has a folder version_N for each start of the stage.
     """
     entries = []
     for path in sorted(logs.glob("version_*/metrics.csv"), key=lambda p: int(p.parent.name.split("_")[1])):
@@ -148,6 +148,15 @@ def learning_curves(logs: Path, picture: Path) -> None:
             if value and "/" in key and not key.endswith("_step"):
                 part, name = key.removesuffix("_epoch").split("/", 1)
                 series.setdefault(name, {}).setdefault(part, []).append((float(entry["epoch"]), float(value)))
+    return series
+
+
+def learning_curves(logs: Path, picture: Path) -> None:
+    """Plots every metric of a stage's CSV logs over epochs: one panel a metric, training and validation in the same one.
+
+    Without any log there is no picture.
+    """
+    series = logged(logs)
     if not series:
         return
     figure, axes = plt.subplots(1, len(series), figsize=(4 * len(series), 3.2), squeeze=False, layout="constrained")

@@ -1,0 +1,243 @@
+"""What several runs say together: each line's means over questions and seeds, and which differences are more than chance.
+
+Seeds are averaged for each question first, then questions are resampled, whole houses at a time, the same draws for every
+line (`models.statistics`). An interval is therefore about other questions in other houses for these trained agents; how far
+apart the seeds are is a standard deviation of its own.
+
+d_Δ/d_0 is the mean way nearer over the mean distance at the spawn: the only distance that can be held against other houses.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+from jaxtyping import Float64
+
+from models.report import COLUMNS
+from models.runs import Place, Played, Run
+from models.statistics import Bootstrap, Estimates, deviation_of_seeds, over_seeds
+
+REFERENCE = "PACMAN+Q"
+AGENTS = (
+    "random walk",
+    "forward only",
+    "Reactive",
+    "Reactive+Q",
+    "LSTM",
+    "LSTM+Q",
+    "PACMAN",
+    "PACMAN+Q",
+    "PACMAN-RL+Q",
+)
+LAST_AGENTS = ("people", "shortest path", "majority", "question only")
+ABLATIONS = (
+    ("LSTM", "Reactive"),
+    ("LSTM+Q", "Reactive+Q"),
+    (REFERENCE, "LSTM+Q"),
+    (REFERENCE, "forward only"),
+    (REFERENCE, "random walk"),
+    ("shortest path", "question only"),  # whether the answerer looks
+    ("shortest path", "majority"),
+)
+PAPER = Path(__file__).with_name("paper_table1.yaml")
+ALL = "all"  # question types
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A column of the table: `sum(above) / sum(below)`, where no `below` is the number of questions."""
+
+    name: str
+    heading: str
+    factor: int
+    decimals: int
+    above: str
+    below: str | None = None
+
+
+def _metrics() -> tuple[Metric, ...]:
+    """The columns of a single run's table, and those that only stand here."""
+    known = {name: Metric(name, heading, factor, decimals, name) for name, heading, factor, decimals in COLUMNS}
+    more = (
+        Metric("d_0", "d_0", 1, 2, "d_0"),
+        Metric("ratio", "d_Δ/d_0", 1, 2, "d_delta", "d_0"),
+        Metric("success", "success", 100, 0, "success"),
+        Metric("spl", "SPL", 1, 2, "spl"),
+        Metric("collisions", "collisions", 1, 1, "collisions"),
+    )
+    known = {metric.name: metric for metric in more} | known
+    order = ("d_0", "d_T", "d_delta", "ratio", "d_min", "r_T", "r_e", "stop", "success", "spl", "collisions")
+    return tuple(known[name] for name in (*order, *(n for n in known if n not in order)))
+
+
+METRICS = _metrics()
+
+
+def in_order(agents: Iterable[str]) -> list[str]:
+    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk."""
+    names = list(dict.fromkeys(agents))
+    order = [*AGENTS, *(n for n in names if n not in (*AGENTS, *LAST_AGENTS)), *LAST_AGENTS]
+    return sorted(names, key=order.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What all runs played, by line: `questions` of each spawn, in one order, and each line's rows in that order by seed."""
+
+    questions: dict[str | None, list[str]]
+    rows: dict[Place, dict[int | str, list[Played]]]
+
+    @property
+    def agents(self) -> list[str]:
+        return in_order(agent for agent, _ in self.rows)
+
+    def of_spawn(self, spawn: str | None) -> list[str]:
+        return [agent for agent in self.agents if (agent, spawn) in self.rows]
+
+    def about(self, spawn: str | None) -> list[Played]:
+        """Any line's rows at the spawn, for what is about the question alone."""
+        return next(iter(self.rows[self.of_spawn(spawn)[0], spawn].values()))
+
+    def values(self, agent: str, spawn: str | None, name: str) -> Float64[np.ndarray, "S Q"]:
+        """Of each seed and question; NaN where a row has none."""
+        seeds = self.rows[agent, spawn].values()
+        return np.array([[row.values[name] for row in rows] for rows in seeds], np.float64)
+
+    def heard(self, agent: str, spawn: str | None, name: str) -> Float64[np.ndarray, "S Q"]:
+        """The same of those who do not walk, over the questions of a spawn; NaN for questions that they did not hear."""
+        place = {episode: n for n, episode in enumerate(self.questions[None])}
+        values = np.pad(self.values(agent, None, name), ((0, 0), (0, 1)), constant_values=np.nan)
+        return values[:, [place.get(episode, -1) for episode in self.questions[spawn]]]
+
+
+def gather(runs: Sequence[Run]) -> Lines:
+    """Lines of runs that `models.runs.read_runs` let pass: several seeds of a line come from several runs."""
+    questions: dict[str | None, list[str]] = {}
+    rows: dict[Place, dict[int | str, list[Played]]] = {}
+    for run in runs:
+        for place, played in run.lines.items():
+            order = questions.setdefault(place[1], list(played))
+            rows.setdefault(place, {})[run.seed] = [played[episode] for episode in order]
+    walked = [spawn for spawn in questions if spawn is not None]
+    return Lines({spawn: questions[spawn] for spawn in [*walked, *([None] if None in questions else [])]}, rows)
+
+
+def bootstrap_of(lines: Lines, spawn: str | None, resamples: int = 2000) -> Bootstrap:
+    return Bootstrap([row.scene_id for row in lines.about(spawn)], resamples=resamples)
+
+
+def estimates(lines: Lines, *, resamples: int = 2000) -> list[dict]:
+    """Long form: agent, spawn, question type ("all", or one, for the accuracy), metric, mean, low, high (95 %), seed_sd (NaN
+    for one seed), questions, houses, seeds."""
+    out = []
+    for spawn in lines.questions:
+        about = lines.about(spawn)
+        kinds = np.array([row.question_type for row in about])
+        keys, columns = [], []
+        for agent in lines.of_spawn(spawn):
+            for metric in METRICS:
+                above, below = _sums(lines, agent, spawn, metric)
+                for kind in (ALL, *(sorted(set(kinds)) if metric.name == "correct" else ())):
+                    of_kind = np.where((kinds == kind) | (kind == ALL), above, np.nan)
+                    keys.append((agent, spawn, kind, metric.name, deviation_of_seeds(of_kind, below), len(above)))
+                    columns.append((over_seeds(of_kind), over_seeds(below)))
+        found = bootstrap_of(lines, spawn, resamples).estimates(*_stacked(columns))
+        for (*key, seed_sd, seeds), (mean, low, high, questions) in zip(keys, _each(found), strict=True):
+            if np.isfinite(mean):
+                entry = dict(zip(("agent", "spawn", "question_type", "metric"), key, strict=True))
+                entry |= {"mean": mean, "low": low, "high": high, "seed_sd": seed_sd, "questions": questions}
+                out.append(entry | {"houses": len({row.scene_id for row in about}), "seeds": seeds})
+    return out
+
+
+def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: int = 2000) -> list[dict]:
+    """Long form: agent, minus, spawn, metric, difference, low, high (95 %, paired), excludes_zero, questions.
+
+    Who does not walk is held against walkers over the questions of each spawn.
+    """
+    out = []
+    metrics = [metric for metric in METRICS if metric.name != "d_0"]
+    for spawn in lines.questions:
+        walking = lines.of_spawn(spawn)
+        known = walking + [agent for agent in lines.of_spawn(None) if agent not in walking]
+        here = [(a, b) for a, b in pairs if a in known and b in known and (a in walking or b in walking)]
+        if not here:
+            continue
+        columns = []
+        for agent in known:
+            for metric in metrics:
+                columns.append([over_seeds(values) for values in _sums(lines, agent, spawn, metric)])
+        of_pair = [(a, b, n) for a, b in here for n in range(len(metrics))]
+        indices = np.array([[known.index(agent) * len(metrics) + n for agent in (a, b)] for a, b, n in of_pair])
+        found = bootstrap_of(lines, spawn, resamples).differences(*_stacked(columns), indices)
+        for (a, b, n), (difference, low, high, questions) in zip(of_pair, _each(found), strict=True):
+            if np.isfinite(difference):
+                entry = {"agent": a, "minus": b, "spawn": spawn, "metric": metrics[n].name, "difference": difference}
+                entry |= {"low": low, "high": high, "excludes_zero": low > 0 or high < 0, "questions": questions}
+                out.append(entry)
+    return out
+
+
+def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
+    """What the table is read for: ablations first, with and without the question, then every line against `reference`."""
+    with_question = [(f"{agent}+Q", agent) for agent in agents]
+    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:]]
+    pairs = [pair for pair in wanted if set(pair) <= set(agents)]
+    done = {frozenset(pair) for pair in pairs}
+    against = [(agent, reference) for agent in agents if reference in agents and agent != reference]
+    return pairs + [pair for pair in against if frozenset(pair) not in done]
+
+
+def paper_estimates() -> list[dict]:
+    """The paper's Table 1: agent, spawn, metric, mean; with d_0 and the ratio where it gives d_T and d_delta."""
+    content = yaml.safe_load(PAPER.read_text())
+    out = []
+    for agent, columns in content["lines"].items():
+        for n, spawn in enumerate(content["spawns"]):
+            values = {name: of_spawns[n] for name, of_spawns in columns.items()}
+            if {"d_T", "d_delta"} <= values.keys():
+                values["d_0"] = values["d_T"] + values["d_delta"]
+                values["ratio"] = values["d_delta"] / values["d_0"]
+            out += [{"agent": agent, "spawn": spawn, "metric": name, "mean": value} for name, value in values.items()]
+    return out
+
+
+def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> Float64[np.ndarray, "Q T"] | None:
+    """Metres to the target after each of `num_steps` actions, mean over seeds; who has stopped stays where it is.
+
+    None where a row has no `distances`.
+    """
+    seeds = list(lines.rows[agent, spawn].values())
+    if any(row.distances is None for rows in seeds for row in rows):
+        return None
+    steps = np.arange(num_steps + 1)
+    walked = [[row.distances[np.minimum(steps, len(row.distances) - 1)] for row in rows] for rows in seeds]
+    return np.array(walked, np.float64).mean(axis=0)
+
+
+def _sums(lines: Lines, agent: str, spawn: str | None, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+    """Numerators and denominators (S, Q)."""
+    values = lines.values if (agent, spawn) in lines.rows else lines.heard
+    above = values(agent, spawn, metric.above)
+    return above, values(agent, spawn, metric.below) if metric.below else np.ones_like(above)
+
+
+def _stacked(columns: Iterable[Sequence[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    above, below = zip(*columns, strict=True)
+    return np.stack(above, axis=1), np.stack(below, axis=1)
+
+
+def _each(found: Estimates) -> Iterator[tuple[float, float, float, int]]:
+    return zip(*(getattr(found, name).tolist() for name in ("value", "low", "high", "questions")), strict=True)
+
+
+def by_line(entries: Iterable[Mapping]) -> dict[tuple, dict[str, Mapping]]:
+    """Long form by (agent, spawn), or (agent, minus, spawn), and metric; of all question types together."""
+    out: dict[tuple, dict[str, Mapping]] = {}
+    for entry in entries:
+        if entry.get("question_type", ALL) == ALL:
+            key = tuple(entry[name] for name in ("agent", "minus", "spawn") if name in entry)
+            out.setdefault(key, {})[entry["metric"]] = entry
+    return out

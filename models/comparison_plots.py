@@ -1,0 +1,210 @@
+"""Plots over several runs: learning curves, distance to the target step by step, and how much nearer each line gets.
+
+An agent has the same colour in all of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+from envs.actions import MAX_EPISODE_ACTIONS
+from envs.files import written_aside
+from models.comparison import REFERENCE, Lines, bootstrap_of, by_line, distances_by_step, in_order, paper_estimates
+from models.report import logged
+from models.runs import Run
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+COLORS = {
+    "random walk": "#b0b0b0",
+    "forward only": "#6e6e6e",
+    "Reactive": "#e8a33d",
+    "LSTM": "#4c72b0",
+    "PACMAN": "#c0392b",
+    "PACMAN-RL": "#8e44ad",
+    "shortest path": "#2e8b57",
+}
+OTHER_COLORS = ("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939")
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.axisbelow": True,
+}
+INK = "#222222"
+PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
+PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
+DPI = 130
+ACROSS = 3  # panels side by side
+MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
+
+
+def look(agents: Sequence[str]) -> dict[str, dict]:
+    """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed."""
+    others = iter(OTHER_COLORS * len(agents))
+    families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(map(_family, agents))}
+    looks = {}
+    for agent in agents:
+        color = np.array(to_rgb(families[_family(agent)]))
+        deaf = f"{agent}+Q" in agents
+        looks[agent] = {"color": tuple(1 - 0.55 * (1 - color) if deaf else color), "linestyle": "--" if deaf else "-"}
+    return looks
+
+
+def _family(agent: str) -> str:
+    return agent.removesuffix("+Q")
+
+
+def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
+    """Bars of d_Δ/d_0: a panel for each spawn, a bar for each agent with its interval, the paper's value as a diamond.
+
+    What is below the left end stands there as a number. False, and no picture, where no one walks.
+    """
+    ours, paper = (
+        {key: of_line["ratio"] for key, of_line in by_line(found).items() if "ratio" in of_line}
+        for found in (entries, paper_estimates())
+    )
+    spawns = [spawn for spawn in lines.questions if any(spawn == of for _, of in ours)]
+    agents = [agent for agent in lines.agents if any(agent == of for of, _ in ours)]
+    if not spawns:
+        return False
+    paper = {key: entry for key, entry in paper.items() if key in ours}
+    leftmost = min([0.0, *(entry["low"] for entry in ours.values()), *(entry["mean"] for entry in paper.values())])
+    panel = partial(
+        _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(agents), left=max(leftmost, -1.0) - 0.05
+    )
+    handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over questions")]
+    if paper:
+        handles.append(Line2D([], [], **PAPER_MARK, label="paper (other houses)"))
+    _page(spawns, panel, path, handles=handles, height=0.7 + 0.22 * len(agents), share_y=True)
+    return True
+
+
+def _ratio_panel(
+    axis: Axes, spawn: str, *, agents: Sequence[str], ours: Mapping, paper: Mapping, looks: Mapping, left: float
+) -> None:
+    for height, agent in enumerate(agents):
+        if entry := ours.get((agent, spawn)):
+            alpha = 1 if agent == REFERENCE else 0.75
+            axis.barh(height, entry["mean"], color=looks[agent]["color"], alpha=alpha)
+            axis.plot([entry["low"], entry["high"]], [height] * 2, color=INK, linewidth=1.2)
+            if entry["mean"] < left:
+                axis.text(left + 0.03, height, f"{entry['mean']:.1f}", va="center", fontsize=7)
+        if entry := paper.get((agent, spawn)):
+            _paper_mark(axis, entry["mean"], height, left)
+    axis.axvline(0, color=INK, linewidth=0.8)
+    axis.set(title=spawn, yticks=range(len(agents)), yticklabels=agents, xlabel="d_Δ / d_0")
+    axis.set(xlim=(left, 1.05), ylim=(len(agents) - 0.4, -0.6))
+    axis.grid(axis="y", visible=False)
+
+
+def _paper_mark(axis: Axes, value: float, height: float, left: float) -> None:
+    """The paper's value; at the left end, an arrow and the number."""
+    if value >= left:
+        axis.plot(value, height, **PAPER_MARK)
+    else:
+        axis.plot(left + 0.06, height, **PAPER_MARK | {"marker": "<"})
+        axis.text(left + 0.14, height, f"{value:.1f}", va="center", fontsize=7)
+
+
+def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
+    """Metres to the target after each action, mean over questions with its 95 % band; a panel for each spawn.
+
+    Of more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, where no line has `distances` in
+    all its rows.
+    """
+    found = {}
+    for spawn in lines.questions:
+        for agent in lines.of_spawn(spawn) if spawn is not None else ():
+            metres = distances_by_step(lines, agent, spawn, MAX_EPISODE_ACTIONS)
+            if metres is not None:
+                found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(metres, np.ones_like(metres))
+    if not found:
+        return False
+    agents = [agent for agent in lines.agents if any(agent == of for _, of in found)]
+    looks = look(agents)
+    banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
+
+    def panel(axis: Axes, spawn: str) -> None:
+        steps = np.arange(MAX_EPISODE_ACTIONS + 1)
+        for agent in agents:
+            if (spawn, agent) in found:
+                band, first = found[spawn, agent], agent == REFERENCE
+                if agent in banded:
+                    axis.fill_between(steps, band.low, band.high, color=looks[agent]["color"], alpha=0.15, linewidth=0)
+                axis.plot(steps, band.value, **looks[agent], linewidth=2.4 if first else 1.3, zorder=3 if first else 2)
+        axis.set(title=spawn, xlabel="actions", ylabel="metres to the target")
+        axis.set(xlim=(0, MAX_EPISODE_ACTIONS), ylim=(0, None))
+
+    _page(list(dict.fromkeys(spawn for spawn, _ in found)), panel, path, handles=_handles(looks), height=2.6)
+    return True
+
+
+def draw_training(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """A picture for each stage that left a log: a panel for each metric over epochs, a line for each run, its row's colour."""
+    stages: dict[str, list[tuple[str, dict]]] = {}
+    for run in runs:
+        for logs in sorted(run.folder.glob("*/log")):
+            if curves := logged(logs):
+                stages.setdefault(logs.parent.name, []).append((run.row, curves))
+    looks = look(in_order(run.row for run in runs))
+    paths = []
+    for stage, of_runs in sorted(stages.items()):
+        names = sorted({name for _, curves in of_runs for name in curves})
+        rows = {row: looks[row] | {"linestyle": "-"} for row in in_order(row for row, _ in of_runs)}
+        handles = [Line2D([], [], color=INK, **style, label=part) for part, style in PARTS.items()]
+        paths.append(folder / f"results-training-{stage}.png")
+        panel = partial(_training_panel, of_runs=of_runs, rows=rows)
+        _page(names, panel, paths[-1], handles=_handles(rows) + handles, height=2.5)
+    return paths
+
+
+def _training_panel(axis: Axes, name: str, *, of_runs: Sequence[tuple[str, dict]], rows: Mapping) -> None:
+    for row, curves in of_runs:
+        for part, points in sorted(curves.get(name, {}).items()):
+            axis.plot(*zip(*points, strict=True), **rows[row] | PARTS.get(part, {}))
+    axis.set(title=name.replace("_", " "), xlabel="epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _handles(looks: Mapping[str, dict]) -> list[Line2D]:
+    return [Line2D([], [], linewidth=2, label=agent, **style) for agent, style in looks.items()]
+
+
+def _page(
+    names: Sequence[str],
+    panel: Callable[[Axes, str], None],
+    path: Path,
+    *,
+    handles: Sequence[Line2D],
+    height: float,
+    share_y: bool = False,
+) -> None:
+    """Panels in rows of at most ACROSS, `height` inches each, over one legend; written as PNG."""
+    down = -(-len(names) // ACROSS)
+    across = -(-len(names) // down)
+    legend_columns = max(1, min(len(handles), int(1.7 * across + 0.5)))
+    legend_height = 0.25 * -(-len(handles) // legend_columns)
+    with plt.rc_context(STYLE):
+        size = (max(3.1 * across, 4.5), height * down + legend_height)
+        figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharey=share_y, layout="constrained")
+        for axis, name in zip(axes.flat, names):
+            panel(axis, name)
+        for axis in axes.flat[len(names) :]:
+            axis.set_visible(False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns, frameon=False)
+        with written_aside(path) as aside:
+            figure.savefig(aside, dpi=DPI, format="png")
+        plt.close(figure)

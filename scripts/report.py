@@ -1,0 +1,88 @@
+"""Results tables and plots over several runs: python scripts/report.py runs/il runs/il_seed-1 runs/lstm_q --out docs
+
+Reads each run's metrics.jsonl (and run.json). One line for each agent and spawn, with intervals over questions, deviations
+between seeds, and which differences between lines are more than chance, beside the paper's numbers. Writes results.md,
+results.csv, results-differences.csv, results.tex and plots, and prints the short of it. Runs that played other questions, on
+other data or with the same seed but other numbers are refused.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from envs.files import written_aside
+from envs.progress import console
+from models.comparison import REFERENCE, default_pairs, differences, estimates, gather
+from models.comparison_plots import draw_distances, draw_ratio, draw_training
+from models.comparison_tables import grids, terminal_tables, write_csv
+from models.runs import read_runs
+
+
+def report(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    against: str = REFERENCE,
+    pairs: Sequence[tuple[str, str]] = (),
+    resamples: int = 2000,
+) -> list[Table]:
+    """Writes everything into `out`, and gives what is shown on a terminal. ValueError for what cannot be compared."""
+    runs = read_runs(folders)
+    lines = gather(runs)
+    unknown = {name for pair in pairs for name in pair} - set(lines.agents)
+    unknown |= {against} - {REFERENCE, *lines.agents}
+    if unknown:
+        raise ValueError(f"expected agents of these runs ({', '.join(lines.agents)}), got {', '.join(sorted(unknown))}")
+    means = estimates(lines, resamples=resamples)
+    different = differences(lines, list(pairs) or default_pairs(lines.agents, against), resamples=resamples)
+    tables = grids(runs, lines, means, different)
+    pictures = {path: f"Training, {path.stem.split('-')[-1]}" for path in draw_training(runs, out)}
+    if draw_ratio(lines, means, out / "results-ratio.png"):
+        pictures[out / "results-ratio.png"] = "How much of the way to the target each line walked"
+    if draw_distances(lines, out / "results-distance.png", resamples=resamples):
+        pictures[out / "results-distance.png"] = (
+            "Distance to the target after each action, with 95 % bands; who has stopped stays"
+        )
+    _write(out / "results.md", "# Results\n\n" + "\n".join(grid.markdown() for grid in tables) + _shown(pictures))
+    _write(out / "results.tex", "% needs the packages booktabs and graphicx\n" + "\n\n".join(g.latex() for g in tables))
+    write_csv(out / "results.csv", means)
+    if different:
+        write_csv(out / "results-differences.csv", different)
+    return terminal_tables(lines, means, different, None if pairs else against)
+
+
+def _shown(pictures: dict[Path, str]) -> str:
+    return "".join(f"\n![{caption}]({path.name})\n\n*{caption}.*\n" for path, caption in pictures.items())
+
+
+def _write(path: Path, text: str) -> None:
+    with written_aside(path) as aside:
+        aside.write_text(text.rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders")
+    parser.add_argument("--out", type=Path, default=Path("previews"), help="folder for tables and plots")
+    parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
+    parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
+    parser.add_argument("--resamples", type=int, default=2000)
+    arguments = parser.parse_args()
+    try:
+        shown = report(
+            arguments.runs,
+            arguments.out,
+            against=arguments.against,
+            pairs=[(first, second) for first, second in arguments.pair],
+            resamples=arguments.resamples,
+        )
+    except ValueError as error:
+        sys.exit(f"report: {error}")
+    for table in shown:
+        console.print(table)
+    console.print(f"written: {arguments.out / 'results.md'}, and .csv, .tex and plots beside it")

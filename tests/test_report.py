@@ -1,0 +1,234 @@
+"""The report over several runs: what its cells say, what it refuses, and that its files can be read."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+
+from models.comparison import default_pairs, differences, distances_by_step, estimates, gather, paper_estimates
+from models.comparison_tables import tex
+from models.runs import read_runs
+from scripts.report import report
+
+SPAWNS = ("T-10", "T-50 turned")
+WALKED = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "ep_len", "success", "spl", "collisions")
+
+
+def row(agent: str, spawn: str | None, number: int, *, d_T: float = 1.0, **other: object) -> dict:
+    """Question `number`, two of them in each house; who has no spawn does not walk."""
+    d_0 = 2.0 + number
+    about = {"agent": agent, "spawn": spawn, "episode_id": f"q{number}", "scene_id": f"house-{number // 2}"}
+    about |= {"question_type": ("color", "location")[number % 2], "question": f"which {number}?", "answer": "red"}
+    walked = dict.fromkeys([*WALKED, "actions", "poses", "distances"])
+    if spawn is not None:
+        walked = dict.fromkeys(WALKED, 0.5) | {"d_0": d_0, "d_T": d_T, "d_delta": d_0 - d_T}
+        walked |= {"actions": [0, 3], "poses": [[0, 0, 0]] * 3, "distances": [d_0, (d_0 + d_T) / 2, d_T]}
+    return about | walked | {"predicted": "red", "correct": 1.0, "rank": 1.0} | other
+
+
+def rows_of(
+    agent: str, d_T: Iterable[float] = (1.0, 2.0, 1.0, 0.5), spawns: Iterable[str | None] = SPAWNS
+) -> list[dict]:
+    return [row(agent, spawn, number, d_T=value) for spawn in spawns for number, value in enumerate(d_T)]
+
+
+def run(folder: Path, rows: list[dict], *, row_name: str = "PACMAN+Q", seed: int = 0, **record: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    configuration = {"seed": seed, "run_folder": str(folder), "stages": {"navigator": {"lr": 1e-3}}}
+    described = {"row": row_name, "seed": seed, "commit": "0123456789", "command": "python train.py"}
+    described |= {"configuration": configuration, "data": {"questions": "abc", "demonstrations": {"test": "def"}}}
+    (folder / "run.json").write_text(json.dumps(described | record))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    """Two seeds of PACMAN+Q beside who does not learn and who only hears, and one run of another row."""
+    heard = rows_of("question only", spawns=[None])
+    others = rows_of("random walk", d_T=(3.0, 3.0, 4.0, 5.0)) + heard
+    folders = [
+        run(tmp_path / "il", rows_of("PACMAN+Q") + others),
+        run(tmp_path / "il_seed-1", rows_of("PACMAN+Q", d_T=(2.0, 3.0, 2.0, 1.5)) + others, seed=1),
+        run(tmp_path / "odd", rows_of("100% odd|_name_"), row_name="100% odd|_name_"),
+    ]
+    for folder in folders:
+        logs = folder / "navigator" / "log" / "version_0"
+        logs.mkdir(parents=True)
+        (logs / "metrics.csv").write_text("epoch,step,train/loss,val/loss\n0,1,,2.0\n0,1,2.5,\n1,2,,1.5\n1,2,1.6,\n")
+    return folders
+
+
+def found(entries: list[dict], **where: object) -> dict:
+    (entry,) = (e for e in entries if all(e[name] == value for name, value in where.items()))
+    return entry
+
+
+def test_a_line_is_the_mean_over_questions_and_seeds_and_the_ratio_one_of_means(runs: list[Path]) -> None:
+    entries = estimates(gather(read_runs(runs)))
+    d_T = found(entries, agent="PACMAN+Q", spawn="T-10", metric="d_T")
+    assert d_T["mean"] == pytest.approx(1.625) and d_T["seed_sd"] == pytest.approx(np.sqrt(0.5))
+    assert d_T["low"] < 1.625 < d_T["high"]
+    assert (d_T["questions"], d_T["houses"], d_T["seeds"]) == (4, 2, 2)
+    ratio = found(entries, agent="PACMAN+Q", spawn="T-10", metric="ratio")["mean"]
+    assert ratio == pytest.approx((3.5 - 1.625) / 3.5)
+    assert np.isnan(found(entries, agent="100% odd|_name_", spawn="T-10", metric="d_T")["seed_sd"])
+    color = found(entries, agent="question only", spawn=None, metric="correct", question_type="color")
+    assert (color["mean"], color["questions"]) == (1.0, 2)
+
+
+def test_differences_are_between_the_same_questions_and_say_whether_zero_is_excluded(runs: list[Path]) -> None:
+    lines = gather(read_runs(runs))
+    entries = differences(lines, [("PACMAN+Q", "random walk"), ("question only", "PACMAN+Q")])
+    nearer = found(entries, agent="PACMAN+Q", spawn="T-10", metric="d_T")
+    assert nearer["difference"] == pytest.approx(1.625 - 3.75) and nearer["excludes_zero"]
+    assert not found(entries, agent="PACMAN+Q", spawn="T-10", metric="success")["excludes_zero"]
+    assert {e["metric"] for e in entries if e["agent"] == "question only"} == {"rank", "correct"}
+
+
+def test_who_only_hears_is_held_against_walkers_over_the_questions_of_their_spawn(tmp_path: Path) -> None:
+    heard = [row("question only", None, n, correct=float(n > 0), rank=2.0) for n in range(4)]
+    walked = [row("PACMAN+Q", "T-50", n, correct=0.0) for n in (3, 1)]
+    lines = gather(read_runs([run(tmp_path / "il", walked + heard)]))
+    entry = found(differences(lines, [("question only", "PACMAN+Q")]), metric="correct", spawn="T-50")
+    assert (entry["difference"], entry["questions"]) == (1.0, 2)
+
+
+def test_rows_are_paired_by_question_whatever_their_order(tmp_path: Path) -> None:
+    first, second = rows_of("PACMAN+Q", spawns=["T-10"]), rows_of("LSTM+Q", spawns=["T-10"])
+    folders = [run(tmp_path / "a", first), run(tmp_path / "b", second[::-1], row_name="LSTM+Q")]
+    entry = found(differences(gather(read_runs(folders)), [("PACMAN+Q", "LSTM+Q")]), metric="d_T")
+    assert (entry["low"], entry["difference"], entry["high"]) == pytest.approx((0.0, 0.0, 0.0))
+
+
+def test_default_differences_are_the_ablations_and_everyone_against_pacman_once() -> None:
+    pairs = default_pairs(["random walk", "forward only", "LSTM", "LSTM+Q", "PACMAN+Q", "Reactive", "shortest path"])
+    assert {("LSTM", "Reactive"), ("LSTM+Q", "LSTM"), ("PACMAN+Q", "LSTM+Q"), ("shortest path", "PACMAN+Q")} <= set(
+        pairs
+    )
+    assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+
+
+def test_a_run_given_twice_counts_once(runs: list[Path], tmp_path: Path) -> None:
+    again = run(tmp_path / "again", rows_of("PACMAN+Q"))
+    entries = estimates(gather(read_runs([*runs, again])))
+    assert found(entries, agent="PACMAN+Q", spawn="T-10", metric="d_T")["seeds"] == 2
+
+
+def test_runs_without_a_record_are_seeds_of_their_own(runs: list[Path]) -> None:
+    for folder in runs:
+        (folder / "run.json").unlink()
+    entries = estimates(gather(read_runs(runs)))
+    assert found(entries, agent="PACMAN+Q", spawn="T-10", metric="d_T")["seeds"] == 2
+
+
+OTHER_DATA = {"questions": "abc", "demonstrations": {"test": "other"}}
+OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": {"lr": 5e-4}}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "record", "complaint"),
+    [
+        (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 turned: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
+        ([row("LSTM", "T-10", n, question="what?") for n in range(4)], {}, "LSTM at T-10: expected the 4 questions"),
+        (rows_of("PACMAN+Q", d_T=(1.0, 2.0, 1.0, 0.6)), {}, r"seed 0: expected the numbers of .*il.*d_T \(0.5 there, 0.6 here\)"),
+        (rows_of("LSTM"), {"data": OTHER_DATA}, "data.demonstrations.test: expected the fingerprint of .*il, def, got other"),
+        (rows_of("PACMAN+Q"), {"seed": 2, "configuration": OTHER_SETTINGS}, r"stages.navigator.lr: 0.001 there, 0.0005 here"),
+        ([row("LSTM", 10, 0)], {}, r'metrics.jsonl:1: spawn: expected a name such as "T-10", or null, got 10'),
+        ([row("LSTM", "T-10", 0), row("LSTM", "T-10", 0)], {}, "expected each question once for LSTM at T-10, got q0 again"),
+        ([row("LSTM", "T-10", 0, distances=[1.0])], {}, "distances: expected one for each of 3 poses, got 1"),
+        ([row("LSTM", "T-10", 0, d_min="near")], {}, "d_min: expected a number or null, got 'near'"),
+        ([{"agent": "LSTM"}], {}, "got a row without spawn, episode_id"),
+        ([], {}, "expected rows, got an empty file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_stand_in_one_table_is_refused(runs, tmp_path, rows, record, complaint) -> None:
+    other = run(tmp_path / "other", rows, **record)
+    with pytest.raises(ValueError, match=complaint):
+        read_runs([runs[0], other])
+
+
+def test_a_file_that_was_cut_off_is_refused(runs: list[Path]) -> None:
+    with (runs[0] / "metrics.jsonl").open("a") as file:
+        file.write('{"agent": "PACM')
+    with pytest.raises(ValueError, match=r"metrics.jsonl:21: expected a JSON object"):
+        read_runs(runs)
+
+
+def test_who_has_stopped_stays_where_it_is_and_old_rows_have_no_curve(runs: list[Path], tmp_path: Path) -> None:
+    lines = gather(read_runs(runs))
+    metres = distances_by_step(lines, "random walk", "T-10", 5)
+    assert metres[0].tolist() == [2.0, 2.5, 3.0, 3.0, 3.0, 3.0]
+    old = run(tmp_path / "old", [r | {"distances": None} for r in rows_of("PACMAN+Q")])
+    assert distances_by_step(gather(read_runs([old])), "PACMAN+Q", "T-10", 5) is None
+    report([old], tmp_path / "out")
+    assert not (tmp_path / "out" / "results-distance.png").exists()
+
+
+def test_the_paper_s_table_is_whole_and_its_ratio_follows() -> None:
+    entries = paper_estimates()
+    assert found(entries, agent="PACMAN+Q", spawn="T-10", metric="ratio")["mean"] == pytest.approx(0.16 / 0.62)
+    assert found(entries, agent="LSTM+Q", spawn="T-50", metric="d_0")["mean"] == pytest.approx(2.83)
+    assert len({(e["agent"], e["spawn"]) for e in entries}) == 8 * 3
+    assert not [e for e in entries if e["agent"].startswith("Reactive") and e["metric"] == "stop"]
+
+
+def test_the_markdown_parses_into_tables_of_even_lines(runs: list[Path], tmp_path: Path) -> None:
+    report(runs, tmp_path / "out")
+    text = (tmp_path / "out" / "results.md").read_text()
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    tables = re.findall(r"<table>.*?</table>", html, re.DOTALL)
+    assert len(tables) == len(re.findall(r"^\| --- ", text, re.MULTILINE)) == 8
+    for table in tables:
+        widths = [len(re.findall(r"<t[hd]\b", line)) for line in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)]
+        assert len(set(widths)) == 1 and len(widths) > 1
+    assert "<td>100% odd|_name_</td>" in tables[0] and "<strong>" in html
+    for picture in re.findall(r'<img src="([^"]+)"', html):
+        assert (tmp_path / "out" / picture).stat().st_size > 5000
+    assert html.count("<img") == 3
+
+
+def test_latex_is_escaped_and_its_lines_are_even(runs: list[Path], tmp_path: Path) -> None:
+    assert tex(r"100% odd_{a}&b\c~$d^#") == (
+        r"100\% odd\_\{a\}\&b\textbackslash{}c\textasciitilde{}\$d\textasciicircum{}\#"
+    )
+    report(runs, tmp_path / "out")
+    text = (tmp_path / "out" / "results.tex").read_text()
+    for body in re.findall(r"\\toprule\n(.*?)\\bottomrule", text, re.DOTALL):
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert len({len(re.findall(r"(?<!\\)&", line)) for line in lines}) == 1 and len(lines) > 1
+    bare = re.sub(r"\\[{}\\]", "", text)
+    assert bare.count("{") == bare.count("}") and text.count(r"\begin{") == text.count(r"\end{")
+    assert not re.search(r"(?<!\\)[#^~]|[^\x00-\x7f]", text) and r"100\% odd|\_name\_" in text
+
+
+def test_csv_holds_every_number_at_full_length(runs: list[Path], tmp_path: Path) -> None:
+    report(runs, tmp_path / "out")
+    with (tmp_path / "out" / "results.csv").open() as file:
+        entry = found(list(csv.DictReader(file)), agent="PACMAN+Q", spawn="T-10", metric="ratio")
+    assert float(entry["mean"]) == pytest.approx(1.875 / 3.5, abs=1e-12)
+    with (tmp_path / "out" / "results-differences.csv").open() as file:
+        entry = found(list(csv.DictReader(file)), agent="PACMAN+Q", minus="random walk", spawn="T-10", metric="d_T")
+    assert entry["excludes_zero"] == "True"
+
+
+def test_one_can_ask_for_other_differences_among_agents_that_are_there(runs: list[Path], tmp_path: Path) -> None:
+    report(runs, tmp_path / "out", pairs=[("random walk", "100% odd|_name_")])
+    with (tmp_path / "out" / "results-differences.csv").open() as file:
+        assert {entry["agent"] for entry in csv.DictReader(file)} == {"random walk"}
+    with pytest.raises(ValueError, match="got nobody"):
+        report(runs, tmp_path / "out", pairs=[("random walk", "nobody")])
+
+
+def test_the_script_ends_with_the_complaint(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "scripts" / "report.py"
+    done = subprocess.run([sys.executable, script, tmp_path / "nothing"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("report: ") and "expected a run's folder" in done.stderr
