@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from envs.files import written_aside
@@ -17,6 +18,8 @@ from envs.house.house import House
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 GIF_FRAME_MS = 160
@@ -57,6 +60,20 @@ def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
     axis.set_aspect("equal")
     axis.invert_yaxis()
     axis.axis("off")
+
+
+def plan_image(
+    house: House, *, target: int | None = None, width_px: int = 1200
+) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
+    """The floor plan without margins, to draw on; (x, z) of its top left corner, width and height in metres."""
+    figure = Figure(figsize=(6, 6), dpi=width_px / 6)
+    axis = figure.add_axes((0, 0, 1, 1))
+    draw_plan(axis, house, target=target)
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    figure.set_size_inches(6, 6 * (bottom - top) / (right - left))
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy(), (left, top, right - left, bottom - top)
 
 
 def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:
