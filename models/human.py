@@ -173,8 +173,8 @@ class Game:
         )
         walk = HumanWalk(recording, np.array(trace.time_s), self.began, row_of(task, trace, answer))
         path = save_walk(self.folder, walk, self.configuration)
+        write_rows(self.folder / "metrics.jsonl", [*self.rows, walk.row])
         self.rows.append(walk.row)
-        write_rows(self.folder / "metrics.jsonl", self.rows)
         self.tasks = self.tasks[1:]
         self._next()
         return path

@@ -7,7 +7,7 @@
 
 Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written to
 --out/walks at once; the next start goes on with the questions that are left. At the end (Ctrl-C) all walks are joined:
---out/demonstrations.h5 to learn from (`data.human_walks`), and --out/metrics.jsonl, the row HumanNav of the results table.
+--out/demonstrations.h5 to learn from (train.py data.human_walks=..., of --split train), and --out/metrics.jsonl, the row HumanNav of the results table.
 Its means are over the questions that were walked, so compare them with other rows over the same ones.
 
 The page is served to this machine alone, and only to who knows the token in the address.
@@ -30,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from data.generated import RECORDER, GeneratedEQA
+from data.generated import GeneratedEQA
 from data.questions import ALL_SPLITS
 from envs.actions import Action
 from envs.progress import console
-from models.human import LINE, SPAWNS, Game, collect, tasks_of
+from models.human import SPAWNS, Game, collect, tasks_of
 from models.replays import Replays
 from models.report import results_table
 
@@ -129,6 +129,8 @@ class Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.NOT_FOUND, {"error": f"nothing at {error}"})
         except ValueError as error:
             self._send(HTTPStatus.CONFLICT, {"error": str(error)})
+        except OSError as error:  # a full disk: the walk is still there, and can be answered once more
+            self._send(HTTPStatus.INSUFFICIENT_STORAGE, {"error": str(error)})
         else:
             self._send(HTTPStatus.OK, answer)
 
@@ -157,20 +159,13 @@ class Handler(BaseHTTPRequestHandler):
 def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServer:
     """The game and the replays over what the words chose."""
     split, out = arguments.split, arguments.out
-    configuration = {
-        "walker": LINE,
-        "recorder": RECORDER,
-        "questions": source.questions_path.stem,
-        "encoder": source.encode.identity,
-        "split": split,
-    }
     game = Game(
         tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),
         house=source.house,
         answers=source.vocabulary.answers,
         eyes=source.encode,
         folder=out,
-        configuration=configuration,
+        configuration=source.human_configuration(split),
     )
     run = arguments.run or out
     replays = Replays(run, house=source.house, episodes=source.episodes, house_seed=source.seed)

@@ -12,6 +12,7 @@ from PIL import Image
 
 from data.datamodules import Walks
 from data.demonstrations import Demonstrations
+from data.generated import GeneratedEQA
 from data.human_walks import load_walks
 from data.vocabulary import Vocabulary
 from data.walks import walk_of
@@ -177,6 +178,31 @@ def test_joined_walks_can_be_learned_from_and_are_a_line_of_the_table(tmp_path: 
     table = results_table(rows, "walks")
     assert list(table.columns[0].cells) == ["HumanNav"] and list(table.columns[-1].cells) == ["100.0"]
     assert collect(tmp_path / "none") is None
+
+
+def test_a_source_takes_peoples_walks_for_its_training_split_where_they_fit(tmp_path: Path) -> None:
+    sizes = dict.fromkeys(("train", "val", "test"), 1)
+    eyes = make_game(tmp_path / "none").eyes
+    words = {"seed": 0, "houses": sizes, "questions": sizes, "human_walks": str(tmp_path / "demonstrations.h5")}
+    source, other = GeneratedEQA(**words, encode=eyes), GeneratedEQA(**words, encode=eyes)
+    source.questions_path, other.questions_path = tmp_path / "asked.jsonl", tmp_path / "others.jsonl"
+    game = make_game(tmp_path, configuration=source.human_configuration("train"))
+    walk(game, [LEFT, STOP])
+    collect(tmp_path)
+    assert source.demonstrations("train").actions.tolist() == [LEFT, STOP]
+    with pytest.raises(ValueError, match="questions: expected 'others', got 'asked'"):
+        other.demonstrations("train")
+
+
+def test_a_walk_that_finds_no_room_on_the_disk_can_be_answered_again(tmp_path: Path) -> None:
+    game = make_game(tmp_path)
+    (tmp_path / "metrics.jsonl").mkdir()  # cannot be replaced by a file
+    with pytest.raises(OSError):
+        walk(game, [STOP], "white")
+    (tmp_path / "metrics.jsonl").rmdir()
+    assert game.state()["phase"] == "answering"
+    game.answer("white")
+    assert len(game.rows) == len(collect(tmp_path)[1]) == 1
 
 
 def test_walks_of_another_configuration_are_not_mixed_and_a_damaged_one_is_named(tmp_path: Path) -> None:

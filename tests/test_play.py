@@ -20,7 +20,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from data.demonstrations import Demonstrations
 from envs.actions import Action
 from models.human import picture
-from scripts.play import PlayServer
+from scripts.play import PlayServer, main
 from tests.human_game import make_game, make_replays
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -83,6 +83,17 @@ def test_what_cannot_be_done_is_said_and_leaves_the_server_running(server: PlayS
     assert request(server, "POST", "/begin", "x" * 20_000, X_Token=server.token)[0] == 413
     assert request(server, "GET", "/replay?row=one", X_Token=server.token)[0] == 409
     assert json.loads(request(server, "GET", "/state", X_Token=server.token)[1])["phase"] == "ready"
+
+
+def test_walks_are_joined_by_a_command(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_game(tmp_path)
+    game.begin()
+    game.act(Action.STOP, 0)
+    game.answer("white")
+    monkeypatch.setattr("sys.argv", ["play.py", "--collect", "--out", str(tmp_path)])
+    main()
+    assert "HumanNav" in capsys.readouterr().out
+    assert len(Demonstrations.open(tmp_path / "demonstrations.h5")) == 1
 
 
 @pytest.fixture
