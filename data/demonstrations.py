@@ -111,8 +111,19 @@ def read_part(path: Path, configuration: Mapping) -> Recording:
     return Recording(part.episodes, part.lengths, part.features, part.actions, part.poses, part.distance_m)
 
 
-def write(path: Path, parts: Sequence[Recording], *, num_frames: int, num_features: int, config: Mapping) -> None:
-    """Writes parts one after the other into one file, aside first; `parts` may be lazy."""
+def write(
+    path: Path,
+    parts: Sequence[Recording],
+    *,
+    num_frames: int,
+    num_features: int,
+    config: Mapping,
+    extras: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Writes parts one after the other into one file, aside first; `parts` may be lazy.
+
+    `extras` are further datasets, for those who look for them (`data.human_walks`).
+    """
     columns = {
         "features": ("f2", (num_features,)),
         "actions": ("i1", ()),
@@ -134,6 +145,8 @@ def write(path: Path, parts: Sequence[Recording], *, num_frames: int, num_featur
             raise ValueError(f"{path}: expected {num_frames} frames, got {row}")
         file["offsets"] = np.cumsum(np.concatenate(lengths))
         file.create_dataset("episodes", data=episodes, dtype=h5py.string_dtype())
+        for name, values in (extras or {}).items():
+            file.create_dataset(name, data=values)
 
 
 def build(

@@ -47,7 +47,8 @@ class Encode(Protocol):
 class GeneratedEQA:
     """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for.
 
-    `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.balance`.
+    `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.balance`. `human_walks`, a
+    file that scripts/play.py made of this source's training questions, takes the place of their shortest walks.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class GeneratedEQA:
         question_set: str = "eqa_v1",
         balance: str = "entropy",
         encode: Encode | None = None,
+        human_walks: str | None = None,
     ) -> None:
         self.seed, self.encode, self.question_set, self.balance = seed, encode, question_set, balance
+        self.human_walks = human_walks
         self.num_houses, self.num_questions = dict(houses), dict(questions)
         for name, numbers in (("houses", self.num_houses), ("questions", self.num_questions)):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
@@ -133,9 +136,9 @@ class GeneratedEQA:
 
     def demonstrations(self, split: str) -> Demonstrations:
         """Shortest walks for every question of a split, made if they are missing."""
-        if self.encode is None:
-            raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
-        made_with = {"recorder": RECORDER, "questions": self.questions_path.stem, "encoder": self.encode.identity}
+        if split == "train" and self.human_walks:
+            return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
+        made_with = self._made_with()
         path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
         made_with["split"] = split
         if not path.exists():
@@ -147,6 +150,15 @@ class GeneratedEQA:
                     report(done, total)
             console.print(f"demonstrations: {path}")
         return Demonstrations.open(path, configuration=made_with)
+
+    def human_configuration(self, split: str) -> dict[str, str]:
+        """What walks of people through a split depend on, see `data.human_walks`."""
+        return {**self._made_with(), "split": split, "walker": "person"}
+
+    def _made_with(self) -> dict[str, str]:
+        if self.encode is None:
+            raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
+        return {"recorder": RECORDER, "questions": self.questions_path.stem, "encoder": self.encode.identity}
 
     def build(self) -> None:
         """Everything that imitation needs."""

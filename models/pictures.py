@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from envs.files import written_aside
@@ -17,9 +18,12 @@ from envs.house.house import House
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 GIF_FRAME_MS = 160
+PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they are in inches
 
 
 def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
@@ -57,6 +61,21 @@ def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
     axis.set_aspect("equal")
     axis.invert_yaxis()
     axis.axis("off")
+
+
+def plan_image(
+    house: House, *, target: int | None = None, longest_px: int = 1600
+) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
+    """The floor plan without margins, to draw on; (x, z) of its top left corner, width and height in metres."""
+    figure = Figure(figsize=(PLAN_INCHES, PLAN_INCHES), dpi=longest_px / PLAN_INCHES)
+    axis = figure.add_axes((0, 0, 1, 1))
+    draw_plan(axis, house, target=target)
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    width, height = right - left, bottom - top
+    figure.set_size_inches(np.array([width, height]) / max(width, height) * PLAN_INCHES)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy(), (left, top, width, height)
 
 
 def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:

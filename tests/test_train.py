@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import torch
@@ -82,6 +83,22 @@ def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: P
     assert rows(folder) == rows(trained)
     assert (folder / "table.md").read_text() == (trained / "table.md").read_text()
     assert "expected one of" in bench.run("eval.py", *words, "split=tset", fails=True)
+
+
+def test_play_serves_the_questions_and_the_runs_walks_to_who_has_the_address_and_ends_when_told(
+    bench: Bench, trained: Path
+) -> None:
+    words = ["scripts/play.py", "scale=tiny", "--run", str(trained), "--out", str(bench.runs / "human")]
+    process = bench.start(*words, "--spawn", "random")
+    try:
+        url = next(line for line in process.stdout if line.startswith("http")).strip()
+        state, listed = (json.load(urlopen(url.replace("/?", f"/{name}?"))) for name in ("state", "rows"))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=120)
+    assert state["phase"] == "ready" and state["left"] == 8
+    assert len(listed) == sum(row["poses"] is not None for row in rows(trained))
+    assert "no walks in" in output and process.returncode == 0
 
 
 def test_a_killed_run_goes_on_from_its_last_epoch(bench: Bench, trained: Path) -> None:

@@ -1,0 +1,222 @@
+"""A page in the browser where a person walks in the agent's place, and where the walks of a run can be looked at again.
+
+    python scripts/play.py                           # test questions of scale=small, from 30 actions before the target
+    python scripts/play.py --spawn random --split train scale=tiny   # words as train.py takes them
+    python scripts/play.py --run runs/il             # replays that run's walks instead of the person's own
+    python scripts/play.py --collect --out runs/human_test           # only joins what was walked
+
+Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written to
+--out/walks at once; the next start goes on with the questions that are left. At the end (Ctrl-C) all walks are joined:
+--out/demonstrations.h5 to learn from (train.py data.human_walks=..., of --split train), and --out/metrics.jsonl, the row HumanNav of the results table.
+Its means are over the questions that were walked, so compare them with other rows over the same ones.
+
+The page is served to this machine alone, and only to who knows the token in the address.
+"""
+
+import argparse
+import hmac
+import json
+import secrets
+import signal
+import sys
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+
+from data.generated import GeneratedEQA
+from data.questions import ALL_SPLITS
+from envs.actions import Action
+from envs.progress import console
+from models.human import SPAWNS, Game, collect, tasks_of
+from models.replays import Replays
+from models.report import results_table
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+PAGE = Path(__file__).with_suffix(".html")
+HOST = "127.0.0.1"
+MOST_BYTES = 10_000  # of a request's body
+
+
+class PlayServer(ThreadingHTTPServer):
+    """Serves the page and what it asks for, one request at a time. `url` holds the token without which all is refused."""
+
+    def __init__(self, game: Game, replays: Replays, *, port: int = 0) -> None:
+        super().__init__((HOST, port), Handler)
+        self.game, self.replays = game, replays
+        self.token, self.lock = secrets.token_urlsafe(), threading.Lock()
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.server_port}/?token={self.token}"
+
+    def get(self, path: str, query: dict[str, str]) -> object:
+        """What is at an address, as JSON can hold it. KeyError for none, ValueError for one that is not there now."""
+        pages = {
+            "/state": self.game.state,
+            "/history": self.game.history,
+            "/rows": self.replays.rows,
+            "/replay": lambda: self.replays.replay(int(query.get("row", ""))),
+        }
+        return pages[path]()
+
+    def post(self, path: str, sent: dict) -> object:
+        """Does something in the game, and gives the state that it led to."""
+        if path == "/begin":
+            self.game.begin()
+        elif path == "/act":
+            names = [action.name.lower() for action in Action]
+            if sent.get("action") not in names or not isinstance(sent.get("step"), int):
+                raise ValueError(f"act: expected an action of {names} and a step, got {sent}")
+            self.game.act(names.index(sent["action"]), sent["step"])
+        elif path == "/answer":
+            self.game.answer(str(sent.get("answer")))
+        else:
+            raise KeyError(path)
+        return self.game.state()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: PlayServer
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if not self._is_allowed(query.get("token", "")):
+            self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
+        elif address.path == "/":
+            nonce = secrets.token_urlsafe()
+            self._send(HTTPStatus.OK, PAGE.read_text().replace("{{nonce}}", nonce), nonce=nonce)
+        else:
+            self._answer(lambda: self.server.get(address.path, query))
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not self._is_allowed():
+            self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
+        elif not 0 <= length <= MOST_BYTES:
+            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"expected at most {MOST_BYTES} bytes"})
+        else:
+            self._answer(lambda: self.server.post(urlsplit(self.path).path, self._body(length)))
+
+    def _body(self, length: int) -> dict:
+        sent = json.loads(self.rfile.read(length) or "{}")
+        return sent if isinstance(sent, dict) else {}
+
+    def _is_allowed(self, token: str = "") -> bool:
+        """Whether the request knows the token, in its header or address, and means this server.
+
+        Another site cannot send the header, nor see the address; one whose name was made to point here sends its own name
+        as Host (DNS rebinding).
+        """
+        given = (self.headers.get("X-Token") or token).encode()
+        own_host = self.headers.get("Host") in self.server.hosts
+        own_page = self.headers.get("Origin") in {None, *(f"http://{host}" for host in self.server.hosts)}
+        return own_host and own_page and hmac.compare_digest(given, self.server.token.encode())
+
+    def _answer(self, ask) -> None:
+        try:
+            with self.server.lock:
+                answer = ask()
+        except KeyError as error:
+            self._send(HTTPStatus.NOT_FOUND, {"error": f"nothing at {error}"})
+        except ValueError as error:
+            self._send(HTTPStatus.CONFLICT, {"error": str(error)})
+        except OSError as error:  # a full disk: the walk is still there, and can be answered once more
+            self._send(HTTPStatus.INSUFFICIENT_STORAGE, {"error": str(error)})
+        else:
+            self._send(HTTPStatus.OK, answer)
+
+    def _send(self, status: HTTPStatus, content: object, *, nonce: str | None = None) -> None:
+        """JSON, or the page where there is a nonce, which alone its script and style have."""
+        data = (content if nonce else json.dumps(content)).encode()
+        self.send_response(status)
+        headers = {
+            "Content-Type": "text/html; charset=utf-8" if nonce else "application/json",
+            "Content-Length": str(len(data)),
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "default-src 'none'; connect-src 'self'; img-src data:; frame-ancestors 'none'"
+            + (f"; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'" if nonce else ""),
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: addresses hold the token."""
+
+
+def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServer:
+    """The game and the replays over what the words chose."""
+    split, out = arguments.split, arguments.out
+    game = Game(
+        tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),
+        house=source.house,
+        answers=source.vocabulary.answers,
+        eyes=source.encode,
+        folder=out,
+        configuration=source.human_configuration(split),
+    )
+    run = arguments.run or out
+    replays = Replays(run, house=source.house, episodes=source.episodes, house_seed=source.seed)
+    return PlayServer(game, replays, port=arguments.port)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "words", nargs="*", metavar="NAME=VALUE", help="of the data, as train.py takes them: scale=tiny"
+    )
+    parser.add_argument("--split", choices=ALL_SPLITS, default="test")
+    parser.add_argument("--spawn", choices=SPAWNS, default="T-30", help="where walks begin (default: T-30)")
+    parser.add_argument("--out", type=Path, help="folder of the walks (default: runs/human_SPLIT)")
+    parser.add_argument("--run", type=Path, help="run folder whose walks to replay (default: --out)")
+    parser.add_argument("--port", type=int, default=0, help="of 127.0.0.1 (default: a free one)")
+    parser.add_argument("--collect", action="store_true", help="only joins the walks of --out, and serves nothing")
+    arguments = parser.parse_intermixed_args()
+    arguments.out = arguments.out or Path("runs") / f"human_{arguments.split}"
+    if arguments.run and not (arguments.run / "metrics.jsonl").is_file():
+        parser.error(f"--run {arguments.run}: expected a run's folder with metrics.jsonl; python eval.py writes one")
+    return arguments
+
+
+def _collect(out: Path) -> None:
+    collected = collect(out)
+    if collected is None:
+        console.print(f"no walks in {out}")
+        return
+    path, rows = collected
+    console.print(results_table(rows, f"{len(rows)} walks"))
+    console.print(f"{path}\n{out / 'metrics.jsonl'}", soft_wrap=True)
+
+
+def main() -> None:
+    arguments = _arguments()
+    try:
+        if not arguments.collect:
+            with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+                source = instantiate(compose("demos", overrides=arguments.words).data)
+            with make_server(arguments, source) as server:
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
+                console.print(f"{server.url}\nCtrl-C ends it and joins the walks", soft_wrap=True, highlight=False)
+                try:
+                    server.serve_forever()
+                except KeyboardInterrupt:
+                    console.print()
+        _collect(arguments.out)
+    except (ValueError, OSError) as error:
+        sys.exit(f"play: {error}")
+
+
+if __name__ == "__main__":
+    main()
