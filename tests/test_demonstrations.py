@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from data.curriculum import first_counted_action, length_batches
+from data.curriculum import first_counted_action, inflection_weights, inflections, length_batches
 from data.datamodules import LastFrames, Walks, last_frames
 from data.demonstrations import Demonstrations, Recording, build
 from data.vocabulary import Vocabulary
@@ -141,6 +141,26 @@ def test_the_curriculum_counts_ten_actions_more_each_epoch() -> None:
     assert first_counted_action(lengths, 2, start=10, step=10).tolist() == [0, 0, 5]
     assert first_counted_action(lengths, 9, start=10, step=10).tolist() == [0, 0, 0]
     assert first_counted_action(lengths, 0, start=10, step=None).tolist() == [0, 0, 0]
+
+
+def test_inflection_weights_agree_with_a_count_by_hand() -> None:
+    actions = np.array([0, 0, 1, 1, 1, 3] + [0, 0, 0, 3], np.int8)
+    differs = inflections(actions, np.array([0, 6, 10]))
+    assert np.flatnonzero(differs).tolist() == [0, 2, 5, 6, 9]  # 5 of 10: they count twice
+    weights = inflection_weights(differs, of=differs)
+    assert weights.tolist() == pytest.approx([4 / 3, 2 / 3, 4 / 3, 2 / 3, 2 / 3, 4 / 3, 4 / 3, 2 / 3, 2 / 3, 4 / 3])
+    rarer = np.arange(12) % 4 == 0  # 3 of 12: they count four times, 1 on average: 4 / 7 and 16 / 7
+    assert inflection_weights(differs[:3], of=rarer).tolist() == pytest.approx([16 / 7, 4 / 7, 16 / 7])
+
+
+def test_actions_count_alike_unless_inflections_are_weighted(demos: Demonstrations) -> None:
+    walks = Walks(demos, Vocabulary.of(EPISODES))
+    assert walks.__getitems__([0, 2])["weights"].tolist() == [[1, 1, 1, 0, 0], [1] * 5]
+    walks.weigh_inflections(of=walks)
+    # 36 actions, of which 16 differ, the first and STOP of 8 walks: these count 36 / 16 times, all together 20 + 36.
+    once, more = 36 / 56, 36 / 16 * 36 / 56
+    expected = [[more, once, more, 0, 0], [more, once, once, once, more]]
+    assert np.allclose(walks.__getitems__([0, 2])["weights"], expected)
 
 
 def test_each_epoch_has_every_walk_once_in_another_order_with_little_padding() -> None:
