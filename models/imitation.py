@@ -59,8 +59,8 @@ class NavigatorImitation(pl.LightningModule):
         found = self.navigator.loss(batch)
         for part, score in found["parts"].items():
             if score.count:
-                values = {f"{stage}/{part}_loss": score.loss, f"{stage}/{part}_accuracy": score.accuracy}
-                self.log_dict(values, on_step=False, on_epoch=True, batch_size=score.count)
+                for name, value in (("loss", score.loss), ("accuracy", score.accuracy)):
+                    self.log(f"{stage}/{part}_{name}", value, on_step=False, on_epoch=True, batch_size=score.count)
         count = next(iter(found["parts"].values())).count
         self.log(f"{stage}/loss", found["loss"], on_step=False, on_epoch=True, batch_size=count)
         return found["loss"]

@@ -128,7 +128,7 @@ def first_turns(folder, name: str, batches, *, with_question: bool) -> float:
     pl.seed_everything(0, verbose=False)
     options = {"dropout": 0.0, "question_hidden": 32, "with_question": with_question, **FLAT[name]}
     module = NavigatorImitation(10, FEATURES, lr=5e-3, schedule="cosine", navigator=name, options=options)
-    fit = trainer(folder, max_epochs=4)
+    fit = trainer(folder, max_epochs=6)
     fit.fit(module, batches(25, seed=1), batches(4, seed=2))
     found = {metric: float(value) for metric, value in fit.callback_metrics.items()}
     assert found["val/action_loss"] == pytest.approx(found["val/loss"], rel=1e-5)

@@ -15,6 +15,7 @@ from models.baselines import Lstm, Reactive
 from models.pacman import Pacman, hierarchical_targets
 from models.rebuild import describe, rebuild
 from models.transformer import Transformer
+from models.walkers import NavigatorWalker, Start
 from tests.walk_batches import random_walks, walk_batch
 
 FORWARD, LEFT, RIGHT, STOP = range(4)
@@ -34,6 +35,11 @@ ALL = {
 }
 flat = pytest.mark.parametrize("make", FLAT.values(), ids=FLAT)
 every = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
 
 
 def logits_of(navigator: nn.Module, state: object, features: torch.Tensor, active: torch.Tensor) -> torch.Tensor:
@@ -76,21 +82,20 @@ def test_forced_single_steps_equal_teacher_forcing(make, with_question):
 
 
 @every
-@torch.no_grad()
-def test_an_agent_with_a_history_acts_alone_as_it_does_beside_agents_with_longer_and_shorter_ones(make):
+def test_an_agent_with_a_history_walks_alone_as_it_does_beside_agents_with_longer_and_shorter_ones(make):
     questions, frames = questions_and_frames(4, 20)
-    navigator, lengths = make().eval(), torch.tensor([0, 3, 9, 9])
-    taken = torch.from_numpy(np.random.default_rng(1).integers(0, 3, (9, 4)))
+    navigator, lengths = make(), torch.tensor([0, 3, 9, 9])
+    with torch.no_grad():
+        for parameter in navigator.parameters():
+            parameter *= 4  # the frames matter more
+    taken = torch.from_numpy(np.random.default_rng(1).integers(0, 3, (4, 9)))
+    history = torch.where(torch.arange(9) < lengths[:, None], taken, -1)
 
     def play(who: list[int]) -> torch.Tensor:
-        torch.manual_seed(0)
-        state, actions = navigator.initial_state(questions[who]), []
-        for t in range(int(lengths[who].max())):
-            state, _ = navigator.act(state, frames[t, who], forced=taken[t, who], active=t < lengths[who])
-        for frame in frames[9:, who]:
-            state, chosen = navigator.act(state, frame)
-            actions.append(chosen)
-        return torch.stack(actions, 1)
+        walker, longest = NavigatorWalker(navigator), int(lengths[who].max())
+        walker.begin(Start(questions[who], frames[:longest, who].transpose(0, 1), history[who, :longest], []))
+        chosen = [walker.act(frame, np.ones(len(who), bool)) for frame in frames[9:, who]]
+        return torch.from_numpy(np.stack(chosen, 1))
 
     together = play([0, 1, 2, 3])
     assert torch.equal(together, torch.cat([play([n]) for n in range(4)]))
