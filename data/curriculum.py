@@ -1,11 +1,16 @@
-"""Which part of a demonstration counts in which epoch, and which demonstrations share a batch.
+"""Which part of a demonstration counts in which epoch and how much, and which demonstrations share a batch.
 
 The distance curriculum of Das et al. (2018, Sec. 5): imitation starts with spawns 10 actions from the target and moves
 them 10 further back each epoch. The walk before the spawn is always given as history.
+
+Inflection weighting (Wijmans et al. 2019, "Embodied Question Answering in Photorealistic Environments with Point Cloud
+Perception"): who repeats the last action is right most of the time, so the actions that differ from it count more.
+
+Axes: S actions of all walks end to end, E episodes, E1 one more, B batch.
 """
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float32, Int
 
 
 def first_counted_action(
@@ -18,6 +23,23 @@ def first_counted_action(
     if step is None:
         return np.zeros_like(lengths)
     return np.maximum(lengths - (start + step * epoch), 0)
+
+
+def inflections(actions: Int[np.ndarray, " S"], offsets: Int[np.ndarray, " E1"]) -> Bool[np.ndarray, " S"]:
+    """Which actions differ from the one before; the first of a walk does. Walk i is `offsets[i]:offsets[i + 1]`."""
+    differs = np.ones(len(actions), bool)
+    differs[1:] = actions[1:] != actions[:-1]
+    differs[offsets[:-1]] = True
+    return differs
+
+
+def inflection_weights(differs: Bool[np.ndarray, " S"], *, of: Bool[np.ndarray, " S2"]) -> Float32[np.ndarray, " S"]:
+    """Weights of actions: one that differs counts (number of actions) / (number that differ) times as much as another.
+
+    The statistics are those `of` the training walks, over whose actions the weights' mean is 1.
+    """
+    ratio = len(of) / of.sum()
+    return (np.where(differs, ratio, 1.0) / np.where(of, ratio, 1.0).mean()).astype(np.float32)
 
 
 def length_batches(

@@ -10,7 +10,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
-from data.curriculum import first_counted_action, length_batches
+from data.curriculum import first_counted_action, inflection_weights, inflections, length_batches
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
@@ -30,12 +30,19 @@ def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
 
 class Walks(Dataset):
     """Whole demonstrations, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, questions (B, L)
-    padded with 0, loss_from (B,) the first action that counts."""
+    padded with 0, loss_from (B,) the first action that counts, weights (B, T) float32 how much each counts, padded with
+    0."""
 
     def __init__(self, demos: Demonstrations, vocabulary: Vocabulary) -> None:
         self.demos = demos
         self.questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
         self.loss_from = torch.zeros(len(demos), dtype=torch.int64)
+        self.weights = torch.ones(len(demos.actions))
+
+    def weigh_inflections(self, *, of: "Walks") -> None:
+        """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
+        own, learned = (inflections(walks.demos.actions, walks.demos.offsets) for walks in (self, of))
+        self.weights = torch.from_numpy(inflection_weights(own, of=learned))
 
     def __len__(self) -> int:
         return len(self.demos)
@@ -49,6 +56,7 @@ class Walks(Dataset):
             "actions": pad_sequence(actions, batch_first=True, padding_value=PADDED_ACTION),
             "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
             "loss_from": self.loss_from[chosen],
+            "weights": pad_sequence([self.weights[r] for r in rows], batch_first=True),
         }
 
 
@@ -89,13 +97,23 @@ def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 class NavigatorData(pl.LightningDataModule):
-    """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts)."""
+    """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts).
+
+    With `inflection` the actions that differ from the one before count more, see `data.curriculum`.
+    """
 
     def __init__(
-        self, source: GeneratedEQA, *, batch_size: int, seed: int, curriculum_start: int, curriculum_step: int | None
+        self,
+        source: GeneratedEQA,
+        *,
+        batch_size: int,
+        seed: int,
+        curriculum_start: int,
+        curriculum_step: int | None,
+        inflection: bool,
     ) -> None:
         super().__init__()
-        self.source, self.batch_size, self.seed = source, batch_size, seed
+        self.source, self.batch_size, self.seed, self.inflection = source, batch_size, seed, inflection
         self.curriculum_start, self.curriculum_step = curriculum_start, curriculum_step
 
     def prepare_data(self) -> None:
@@ -103,6 +121,9 @@ class NavigatorData(pl.LightningDataModule):
 
     def setup(self, stage: str) -> None:
         self.train, self.val = (Walks(self.source.demonstrations(s), self.source.vocabulary) for s in ("train", "val"))
+        if self.inflection:
+            for walks in (self.train, self.val):
+                walks.weigh_inflections(of=self.train)
 
     @property
     def sizes(self) -> dict[str, int]:

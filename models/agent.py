@@ -12,11 +12,14 @@ from torch import nn
 from data.vocabulary import Vocabulary
 from envs.files import written_aside
 from models.answerer import Answerer, QuestionOnly
+from models.baselines import Lstm, Reactive
 from models.encoder import Encoder, FrozenEncoder
 from models.pacman import Pacman
 from models.rebuild import describe, rebuild
+from models.transformer import Transformer
 
-PARTS = (Encoder, Pacman, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
+NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
+PARTS = (Encoder, *NAVIGATORS, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"

@@ -11,20 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.agent import PARTS
+from models.agent import NAVIGATORS
 from models.answerer import Answerer, QuestionOnly
 from models.pacman import Pacman
 
-NAVIGATORS = {part.__name__: part for part in PARTS}
+CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
 class NavigatorImitation(pl.LightningModule):
-    """Cross-entropy on the demonstrations' planner and controller decisions.
+    """Cross-entropy on the decisions that the demonstrations ask of a navigator.
 
-    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, planner_loss,
-    controller_loss, planner_accuracy, controller_accuracy; each is a mean over decisions, not over batches.
+    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, and for each part of the
+    navigator a loss and an accuracy (planner_loss, controller_loss, ...; action_loss for those that have one part); each
+    is a mean over decisions, not over batches.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class NavigatorImitation(pl.LightningModule):
         self.save_hyperparameters()
         _known("optimizer", optimizer, OPTIMIZERS)
         _known("schedule", schedule, SCHEDULES)
-        _known("navigator", navigator, NAVIGATORS)
-        self.navigator = NAVIGATORS[navigator](vocabulary_size, feature_size, **(options or {}))
+        _known("navigator", navigator, CLASSES)
+        self.navigator = CLASSES[navigator](vocabulary_size, feature_size, **(options or {}))
 
     def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
         return self.navigator.prepare(batch)
@@ -55,13 +56,14 @@ class NavigatorImitation(pl.LightningModule):
         self._step(batch, "val")
 
     def _step(self, batch: dict, stage: str) -> Tensor:
-        losses = self.navigator.loss(batch)
-        for part, count in (("planner", losses["num_planner"]), ("controller", losses["num_controller"])):
-            if count:
-                for name in (f"{part}_loss", f"{part}_accuracy"):
-                    self.log(f"{stage}/{name}", losses[name], on_step=False, on_epoch=True, batch_size=count)
-        self.log(f"{stage}/loss", losses["loss"], on_step=False, on_epoch=True, batch_size=losses["num_planner"])
-        return losses["loss"]
+        found = self.navigator.loss(batch)
+        for part, score in found["parts"].items():
+            if score.count:
+                for name, value in (("loss", score.loss), ("accuracy", score.accuracy)):
+                    self.log(f"{stage}/{part}_{name}", value, on_step=False, on_epoch=True, batch_size=score.count)
+        count = next(iter(found["parts"].values())).count
+        self.log(f"{stage}/loss", found["loss"], on_step=False, on_epoch=True, batch_size=count)
+        return found["loss"]
 
     def configure_optimizers(self) -> torch.optim.Optimizer | dict:
         optimizer = OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)

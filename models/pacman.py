@@ -7,24 +7,24 @@ the same row of the shared embedding, and the start has a row of its own (there,
 planner's "start").
 
 Axes: B walks, T steps (frame t is seen before action t), P planner decisions of the walk that has most, N agents,
-F features, L words; in a batch, S planner decisions, M controller decisions and K frames that either needs.
+F features, L words, Q question; in a batch, S planner decisions, M controller decisions and K frames that either needs.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from envs.actions import NUM_ACTIONS, Action
+from models.choosing import START, checked_odds, choose, choose_action
 from models.question import QuestionEncoder
 from models.rebuild import rebuildable
+from models.scoring import counted, prepared, score, total, weights
+from models.senses import projection
 
-START = NUM_ACTIONS  # what runs before the first action; an embedding row of its own
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
 
 
@@ -75,10 +75,12 @@ class TeacherForcing:
     planner_input: Tensor  # (B, P) action that ran until now, or START
     planner_scored: Tensor  # (S,) decisions that count for the loss, index into B P
     planner_target: Tensor  # (S,)
+    planner_weight: Tensor  # (S,) how much the decision counts
     controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
     controller_planner: Tensor  # (M,) the planner decision that runs, index into B P
     controller_input: Tensor  # (M,) the action that runs
     controller_target: Tensor  # (M,) 1 repeats
+    controller_weight: Tensor  # (M,)
 
     def to(self, *args, **kwargs) -> "TeacherForcing":
         return self._map(lambda tensor: tensor.to(*args, **kwargs))
@@ -90,13 +92,15 @@ class TeacherForcing:
         return TeacherForcing(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
 
 
-def list_decisions(
-    actions: Int64[Tensor, "B T"], loss_from: Int64[Tensor, " B"] | None, max_repeats: int
-) -> TeacherForcing:
-    """All decisions of walks padded with -1. Those before action `loss_from` are history: given, but not scored."""
+def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
+    """All decisions of a batch of walks, see `models.scoring`; the walks' history is given, but not scored.
+
+    A decision weighs what its action does, whoever decides it: then the two parts together, as the chance that they give
+    to an action, are weighted as a navigator without parts is.
+    """
+    actions, counts, weight = batch["actions"].cpu(), counted(batch), weights(batch)
     targets = hierarchical_targets(actions, max_repeats)
     num_walks, num_steps = actions.shape
-    counts = actions >= 0 if loss_from is None else torch.arange(num_steps) >= loss_from[:, None]
 
     walk, step = targets.queries.nonzero(as_tuple=True)
     width = int(targets.queries.sum(1).max())
@@ -114,10 +118,12 @@ def list_decisions(
         planner_input=planner_input.view(num_walks, width),
         planner_scored=place[scored],
         planner_target=actions[walk, step][scored],
+        planner_weight=weight[walk, step][scored],
         controller_frame=index[len(walk) :],
         controller_planner=control_walk * width + targets.planner_step[control_walk, control_step],
         controller_input=targets.running[control_walk, control_step],
         controller_target=targets.repeats[control_walk, control_step].long(),
+        controller_weight=weight[control_walk, control_step],
     )
 
 
@@ -125,7 +131,7 @@ def list_decisions(
 class PacmanState:
     """What N agents carry from step to step."""
 
-    question: Tensor  # (N, question_size)
+    question: Tensor  # (N, question_size), or (N, 0) without question
     hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
     running: Tensor  # (N,) int64: action that runs, START at first
     repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
@@ -145,8 +151,7 @@ class Decision:
 class Pacman(nn.Module):
     """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
 
-    An agent that takes the likeliest action takes STOP once that times `stop_odds` is the likeliest. At 1 (the paper's) it
-    stops late or never: where to stop is known to within some steps only, so at none of them STOP is the likeliest.
+    `stop_odds`: see `models.choosing.choose_action`. `with_question=False` makes it deaf.
     """
 
     def __init__(
@@ -164,19 +169,20 @@ class Pacman(nn.Module):
         max_repeats: int = 5,
         dropout: float = 0.5,
         stop_odds: float = 1.0,
+        with_question: bool = True,
     ):
         super().__init__()
-        if not stop_odds > 0:
-            raise ValueError(f"stop_odds: expected above 0, got {stop_odds}")
         if planner not in ("lstm", "gru"):
             raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
-        self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, stop_odds
-        self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
-        self.question_projection = _projection(question_hidden, question_size, dropout)
-        self.image_projection = _projection(feature_size, image_size, dropout)
+        self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, checked_odds(stop_odds)
+        self.with_question = with_question
+        if with_question:
+            self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
+            self.question_projection = projection(question_hidden, question_size, dropout)
+        self.image_projection = projection(feature_size, image_size, dropout)
         self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
         rnn = {"lstm": nn.LSTM, "gru": nn.GRU}[planner]
-        self.planner = rnn(image_size + question_size + action_size, planner_hidden, batch_first=True)
+        self.planner = rnn(image_size + with_question * question_size + action_size, planner_hidden, batch_first=True)
         self.planner_head = nn.Linear(planner_hidden, NUM_ACTIONS)
         self.controller = nn.Sequential(
             nn.Linear(image_size + action_size + planner_hidden, controller_hidden),
@@ -185,17 +191,21 @@ class Pacman(nn.Module):
         )
 
     def prepare(self, batch: dict) -> dict:
-        """The batch with its `decisions`, made from `actions` and `loss_from`; call it before the batch goes to a GPU."""
-        loss_from = batch.get("loss_from")
-        loss_from = None if loss_from is None else loss_from.cpu()
-        return {**batch, "decisions": list_decisions(batch["actions"].cpu(), loss_from, self.max_repeats)}
+        """The batch with its `decisions`; call it before the batch goes to a GPU."""
+        return {**batch, "decisions": list_decisions(batch, self.max_repeats)}
+
+    def hear(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
+        """Question vectors, without entries where the question is not heard."""
+        if not self.with_question:
+            return self.planner_head.weight.new_zeros(len(questions), 0)
+        return self.question_projection(self.question(questions))
 
     def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
         """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them."""
         decisions: TeacherForcing = batch["decisions"]
         features = batch["features"].flatten(0, 1)[decisions.frames]
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
-        question = self.question_projection(self.question(batch["questions"]))
+        question = self.hear(batch["questions"])
         planner_input = torch.cat(
             [
                 image[decisions.planner_frame],
@@ -217,33 +227,19 @@ class Pacman(nn.Module):
         )
         return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
 
-    def loss(self, batch: dict) -> dict[str, Tensor | int]:
-        """Teacher forcing on walks: `loss` is the planner's mean cross-entropy plus the controller's.
-
-        batch: features (B, T, F); actions (B, T) int64, padded with -1, each ending with STOP; questions (B, L) int64,
-        padded with 0; optionally loss_from (B,) int64, the first action that counts; optionally `decisions` from
-        `prepare`, without which a batch on a GPU costs a synchronisation.
-        """
-        if "decisions" not in batch:
-            batch = self.prepare(batch)
-            batch["decisions"] = batch["decisions"].to(batch["features"].device)
+    def loss(self, batch: dict) -> dict:
+        """Teacher forcing on walks, see `models.scoring`: the planner's mean cross-entropy plus the controller's."""
+        batch = prepared(self, batch)
         decisions = batch["decisions"]
         planner_logits, controller_logits = self(batch)
-        planner_loss, planner_accuracy = _score(planner_logits, decisions.planner_target)
-        controller_loss, controller_accuracy = _score(controller_logits, decisions.controller_target)
-        return {
-            "loss": planner_loss + controller_loss,
-            "planner_loss": planner_loss.detach(),
-            "controller_loss": controller_loss.detach(),
-            "planner_accuracy": planner_accuracy,
-            "controller_accuracy": controller_accuracy,
-            "num_planner": len(decisions.planner_target),
-            "num_controller": len(decisions.controller_target),
-        }
+        return total(
+            planner=score(planner_logits, decisions.planner_target, decisions.planner_weight),
+            controller=score(controller_logits, decisions.controller_target, decisions.controller_weight),
+        )
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
         """Agents that have seen nothing yet; encodes each question once."""
-        question = self.question_projection(self.question(questions))
+        question = self.hear(questions)
         zeros = question.new_zeros(len(questions), self.planner_hidden)
         running = torch.full_like(questions[:, 0], START)
         hidden = (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
@@ -281,42 +277,17 @@ class Pacman(nn.Module):
         """
         decision = self.decide(state, features)
         if forced is None:
-            repeat = decision.may_repeat & (_choose(decision.controller_logits, sample) == REPEAT)
-            planner_logits = decision.planner_logits if sample else self._readier_to_stop(decision.planner_logits)
-            actions = torch.where(repeat, state.running, _choose(planner_logits, sample))
+            repeat = decision.may_repeat & (choose(decision.controller_logits, sample=sample) == REPEAT)
+            planned = choose_action(decision.planner_logits, stop_odds=self.stop_odds, sample=sample)
+            actions = torch.where(repeat, state.running, planned)
         else:
             repeat, actions = decision.may_repeat & (forced == state.running), forced
         active = torch.ones_like(repeat) if active is None else active
-        planned = (active & ~repeat).unsqueeze(1)
+        asked = (active & ~repeat).unsqueeze(1)
         after = PacmanState(
             question=state.question,
-            hidden=tuple(
-                torch.where(planned, new, old) for new, old in zip(decision.hidden, state.hidden, strict=True)
-            ),
+            hidden=tuple(torch.where(asked, new, old) for new, old in zip(decision.hidden, state.hidden, strict=True)),
             running=torch.where(active, actions, state.running),
             repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
         )
         return after, torch.where(active, actions, int(Action.STOP))
-
-    def _readier_to_stop(self, logits: Float[Tensor, "N 4"]) -> Float[Tensor, "N 4"]:
-        odds = torch.zeros_like(logits)
-        odds[:, Action.STOP] = math.log(self.stop_odds)
-        return logits + odds
-
-
-def _projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
-
-
-def _score(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy and accuracy; zeros, not nan, where there is nothing to decide (`max_repeats=1`)."""
-    count = max(len(target), 1)
-    loss = F.cross_entropy(logits.float(), target, reduction="sum") / count
-    return loss, (logits.argmax(1) == target).sum() / count
-
-
-def _choose(logits: Tensor, sample: bool) -> Tensor:
-    """The likeliest of each row, or a draw: the maximum after adding Gumbel noise follows the softmax."""
-    if sample:
-        logits = logits.float() - torch.empty_like(logits, dtype=torch.float32).exponential_().log()
-    return logits.argmax(1)

@@ -6,9 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
-from data.curriculum import first_counted_action, length_batches
-from data.datamodules import LastFrames, Walks, last_frames
+from data.curriculum import first_counted_action, inflection_weights, inflections, length_batches
+from data.datamodules import LastFrames, NavigatorData, Walks, last_frames
 from data.demonstrations import Demonstrations, Recording, build
+from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 from envs.episode import Episode
 
@@ -147,6 +148,43 @@ def test_the_curriculum_counts_ten_actions_more_each_epoch() -> None:
     assert first_counted_action(lengths, 2, start=10, step=10).tolist() == [0, 0, 5]
     assert first_counted_action(lengths, 9, start=10, step=10).tolist() == [0, 0, 0]
     assert first_counted_action(lengths, 0, start=10, step=None).tolist() == [0, 0, 0]
+
+
+def test_inflection_weights_agree_with_a_count_by_hand() -> None:
+    actions = np.array([0, 0, 1, 1, 1, 3] + [0, 0, 0, 3], np.int8)
+    differs = inflections(actions, np.array([0, 6, 10]))
+    assert np.flatnonzero(differs).tolist() == [0, 2, 5, 6, 9]  # 5 of 10: they count twice
+    weights = inflection_weights(differs, of=differs)
+    assert weights.tolist() == pytest.approx([4 / 3, 2 / 3, 4 / 3, 2 / 3, 2 / 3, 4 / 3, 4 / 3, 2 / 3, 2 / 3, 4 / 3])
+    rarer = np.arange(12) % 4 == 0  # 3 of 12: they count four times, 1 on average: 4 / 7 and 16 / 7
+    assert inflection_weights(differs[:3], of=rarer).tolist() == pytest.approx([16 / 7, 4 / 7, 16 / 7])
+
+
+class Source(GeneratedEQA):
+    """What `NavigatorData` needs of a data source: the same walks to learn from and to validate on."""
+
+    def __init__(self, demos: Demonstrations) -> None:
+        self.demos = demos
+
+    def demonstrations(self, split: str) -> Demonstrations:
+        return self.demos
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.demos.episodes)
+
+
+def test_actions_count_alike_unless_inflections_are_weighted(demos: Demonstrations) -> None:
+    options = {"batch_size": 2, "seed": 0, "curriculum_start": 10, "curriculum_step": 10}
+    plain, weighted = (NavigatorData(Source(demos), inflection=on, **options) for on in (False, True))
+    plain.setup("fit")
+    weighted.setup("fit")
+    assert plain.train.__getitems__([0, 2])["weights"].tolist() == [[1, 1, 1, 0, 0], [1] * 5]
+    # 36 actions, of which 16 differ, the first and STOP of 8 walks: these count 36 / 16 times, all together 20 + 36.
+    once, more = 36 / 56, 36 / 16 * 36 / 56
+    expected = [[more, once, more, 0, 0], [more, once, once, once, more]]
+    for walks in (weighted.train, weighted.val):
+        assert np.allclose(walks.__getitems__([0, 2])["weights"], expected)
 
 
 def test_each_epoch_has_every_walk_once_in_another_order_with_little_padding() -> None:

@@ -28,7 +28,7 @@ def trainer(folder, **options) -> pl.Trainer:
     return pl.Trainer(default_root_dir=folder, enable_checkpointing=False, num_sanity_val_steps=0, **quiet, **options)
 
 
-def turning_batches(num_batches: int, seed: int) -> DataLoader:
+def turning_batches(num_batches: int, *, seed: int) -> DataLoader:
     """Walks that go forward until a mark is seen, then turn as the question says until the goal is seen, then stop."""
     rng = np.random.default_rng(seed)
     batches = []
@@ -50,6 +50,26 @@ def turning_batches(num_batches: int, seed: int) -> DataLoader:
                 "questions": torch.from_numpy(np.stack([np.full(16, 6), words, np.full(16, 3)], 1)),
                 "loss_from": torch.zeros(16, dtype=torch.int64),
             }
+        )
+    return DataLoader(batches, batch_size=None)
+
+
+def remembering_batches(num_batches: int, *, seed: int) -> DataLoader:
+    """The first frame shows which way to turn, a mark when: more than five steps later."""
+    rng = np.random.default_rng(seed)
+    batches = []
+    for _ in range(num_batches):
+        sides, ahead = rng.choice([LEFT, RIGHT], 16), rng.integers(6, 10, 16)
+        actions = np.full((16, 13), -1)
+        features = rng.standard_normal((*actions.shape, FEATURES)).astype(np.float32) * 0.1
+        for row, (side, steps) in enumerate(zip(sides, ahead, strict=True)):
+            actions[row, : steps + 3] = [FORWARD] * steps + [side] * 2 + [STOP]
+            features[row, 0, 2] = 1 if side == LEFT else -1
+            features[row, steps : steps + 2, 0] = 1
+            features[row, steps + 2, 1] = 1
+        questions = torch.full((16, 3), 6)
+        batches.append(
+            {"features": torch.from_numpy(features), "actions": torch.from_numpy(actions), "questions": questions}
         )
     return DataLoader(batches, batch_size=None)
 
@@ -96,6 +116,46 @@ def test_navigator_learns_to_turn_where_the_question_says(tmp_path):
     assert taken == [[FORWARD, FORWARD]] * 3 + [[LEFT, RIGHT]] * 2 + [[STOP, STOP]]
 
 
+FLAT = {
+    "Reactive": {"stop": True},
+    "Lstm": {"hidden_size": 64},
+    "Transformer": {"size": 32, "num_layers": 2, "num_heads": 4},
+}
+
+
+def first_turns(folder, name: str, batches, *, with_question: bool) -> float:
+    """Learns, and gives the accuracy of the first turn of walks of another seed: the later ones repeat it."""
+    pl.seed_everything(0, verbose=False)
+    options = {"dropout": 0.0, "question_hidden": 32, "with_question": with_question, **FLAT[name]}
+    module = NavigatorImitation(10, FEATURES, lr=5e-3, schedule="cosine", navigator=name, options=options)
+    fit = trainer(folder, max_epochs=6)
+    fit.fit(module, batches(25, seed=1), batches(4, seed=2))
+    found = {metric: float(value) for metric, value in fit.callback_metrics.items()}
+    assert found["val/action_loss"] == pytest.approx(found["val/loss"], rel=1e-5)
+    assert 0.5 < found["val/action_accuracy"] <= 1
+    navigator, right = module.navigator.eval(), []
+    for batch in batches(4, seed=2):
+        actions = batch["actions"]
+        turn = (actions == LEFT) | (actions == RIGHT)
+        first = turn & (turn.cumsum(1) == 1)
+        with torch.no_grad():
+            chosen = navigator(navigator.prepare(batch)).argmax(1)
+        right.append((chosen == actions[actions >= 0])[first[actions >= 0]])
+    return float(torch.cat(right).float().mean())
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_only_a_navigator_that_hears_the_question_learns_to_turn_where_it_says(tmp_path, name):
+    assert first_turns(tmp_path, name, turning_batches, with_question=True) > 0.9
+    assert first_turns(tmp_path, name, turning_batches, with_question=False) < 0.7
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_only_a_navigator_with_memory_learns_to_turn_where_it_was_once_shown(tmp_path, name):
+    accuracy = first_turns(tmp_path, name, remembering_batches, with_question=False)
+    assert accuracy < 0.7 if name == "Reactive" else accuracy > 0.9
+
+
 def test_answerer_learns_to_look_at_the_frame_that_the_question_means(tmp_path):
     pl.seed_everything(0, verbose=False)
     options = {"hidden_size": 32, "dropout": 0.0}
@@ -125,14 +185,15 @@ def test_reported_means_count_every_decision_once(tmp_path):
     found = trainer(tmp_path).validate(module, DataLoader(batches, batch_size=None), verbose=False)[0]
     losses = [module.eval().navigator.loss(batch) for batch in batches]
     for part in ("planner", "controller"):
-        counts = [x[f"num_{part}"] for x in losses]
-        expected = sum(float(x[f"{part}_loss"]) * n for x, n in zip(losses, counts, strict=True)) / sum(counts)
+        scores = [x["parts"][part] for x in losses]
+        expected = sum(float(s.loss) * s.count for s in scores) / sum(s.count for s in scores)
         assert found[f"val/{part}_loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_modules_come_back_from_lightnings_checkpoint(tmp_path):
     sizes = {"planner_hidden": 8, "controller_hidden": 8, "question_hidden": 8}
     for module, cls in (
+        *((NavigatorImitation(10, FEATURES, navigator=name, options=FLAT[name]), NavigatorImitation) for name in FLAT),
         (NavigatorImitation(10, FEATURES, lr=2e-3, options=sizes), NavigatorImitation),
         (AnswererImitation(10, 3, 8, question_only=True), AnswererImitation),
     ):

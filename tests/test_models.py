@@ -1,7 +1,5 @@
 """The networks: encoder, question encoder, PACMAN, answerers and the agent's checkpoint."""
 
-import itertools
-
 import numpy as np
 import pytest
 import safetensors.torch
@@ -10,6 +8,7 @@ import torch
 from data.vocabulary import SPECIALS, Vocabulary
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
+from models.choosing import START
 from models.encoder import (
     Encoder,
     Grid,
@@ -20,8 +19,9 @@ from models.encoder import (
     to_output_grid,
     upsample,
 )
-from models.pacman import START, Pacman, hierarchical_targets
+from models.pacman import Pacman, hierarchical_targets
 from models.question import QuestionEncoder
+from tests.walk_batches import padded, random_walks, walk_batch
 
 FORWARD, LEFT, RIGHT, STOP = range(4)
 VOCABULARY = Vocabulary((*SPECIALS, "color", "is", "sofa", "the", "what"), ("blue", "kitchen", "red"))
@@ -47,33 +47,6 @@ def lived_in(encoder: Encoder) -> Encoder:
 
 def small_pacman(**changes) -> Pacman:
     return Pacman(9, 6, **{"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, **changes})
-
-
-def random_walks(rng: np.random.Generator, num: int = 9, longest: int = 30) -> list[list[int]]:
-    """Walks with long runs, so that the repeat limit is reached."""
-    walks = []
-    for _ in range(num):
-        runs = [[int(a)] * int(rng.integers(1, 13)) for a in rng.integers(0, 3, int(rng.integers(0, 6)))]
-        walks.append([*itertools.chain(*runs)][: longest - 1] + [STOP])
-    return walks
-
-
-def padded(walks: list[list[int]], extra: int = 0) -> torch.Tensor:
-    width = max(map(len, walks)) + extra
-    return torch.tensor([[*walk, *[-1] * (width - len(walk))] for walk in walks])
-
-
-def walk_batch(rng: np.random.Generator, walks: list[list[int]], extra: int = 0) -> dict:
-    actions = padded(walks)
-    features = torch.from_numpy(rng.standard_normal((*actions.shape, 6)).astype(np.float32))
-    questions = torch.from_numpy(rng.integers(1, 9, (len(walks), 5)))
-    for row, length in zip(questions, rng.integers(1, 6, len(walks)), strict=True):
-        row[length:] = 0
-    if extra:
-        junk = torch.full((len(walks), extra, 6), 1e3)
-        actions, features = padded(walks, extra), torch.cat([features, junk], 1)
-        questions = torch.nn.functional.pad(questions, (0, extra))
-    return {"features": features, "actions": actions, "questions": questions}
 
 
 def reference_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
@@ -209,9 +182,14 @@ def test_the_loss_equals_a_plain_sum_over_the_steps_of_each_walk():
                     controller_terms.append(decision.controller_logits.log_softmax(1)[0, targets["targets"][t - 1]])
                 state, _ = navigator.act(state, features, forced=torch.tensor([action]))
         losses = navigator.loss(batch)
-    torch.testing.assert_close(losses["planner_loss"], -torch.stack(planner_terms).mean())
-    torch.testing.assert_close(losses["controller_loss"], -torch.stack(controller_terms).mean())
-    assert (losses["num_planner"], losses["num_controller"]) == (len(planner_terms), len(controller_terms))
+    means = {
+        name: -torch.stack(terms).mean()
+        for name, terms in (("planner", planner_terms), ("controller", controller_terms))
+    }
+    torch.testing.assert_close(losses["loss"], means["planner"] + means["controller"])
+    for name, terms in (("planner", planner_terms), ("controller", controller_terms)):
+        torch.testing.assert_close(losses["parts"][name].loss, means[name])
+        assert losses["parts"][name].count == len(terms)
 
 
 def test_an_agent_stops_once_the_odds_make_stop_the_likeliest_and_draws_without_them():
@@ -261,7 +239,7 @@ def test_history_before_loss_from_is_read_but_not_scored():
     walks = [[FORWARD, FORWARD, LEFT, RIGHT, STOP], [LEFT, STOP]]
     navigator, batch = small_pacman().eval(), walk_batch(rng, walks)
     late = navigator.loss({**batch, "loss_from": torch.tensor([3, 1])})
-    assert (late["num_planner"], late["num_controller"]) == (3, 3)
+    assert (late["parts"]["planner"].count, late["parts"]["controller"].count) == (3, 3)
     changed = batch["features"].clone()
     changed[0, 0] += 1
     assert navigator.loss({**batch, "features": changed, "loss_from": torch.tensor([3, 1])})["loss"] != late["loss"]
@@ -270,8 +248,8 @@ def test_history_before_loss_from_is_read_but_not_scored():
 def test_planner_asked_at_every_step_leaves_the_controller_without_loss():
     rng = np.random.default_rng(9)
     losses = small_pacman(max_repeats=1).loss(walk_batch(rng, random_walks(rng)))
-    assert losses["num_controller"] == 0
-    assert losses["controller_loss"] == 0
+    assert losses["parts"]["controller"].count == 0
+    assert losses["parts"]["controller"].loss == 0
     losses["loss"].backward()
 
 

@@ -1,0 +1,82 @@
+"""What a navigator's decisions cost under teacher forcing, and which actions of a batch of walks count.
+
+A batch has features (B, T, F) of any float type; actions (B, T) int64, padded with -1, each walk ending with STOP;
+questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
+history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts.
+
+A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
+no answer from it; its `loss` gives `total` of its parts' scores.
+
+Axes: B walks, T steps (frame t is seen before action t), F features, S decisions that count, K frames that are needed.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Float32, Int64
+from torch import Tensor, nn
+
+from envs.actions import NUM_ACTIONS
+
+
+class Score(NamedTuple):
+    """Mean cross-entropy and accuracy over `count` decisions; zeros, not nan, where there is nothing to decide."""
+
+    loss: Tensor
+    accuracy: Tensor
+    count: int
+
+
+def score(logits: Float[Tensor, "S C"], target: Int64[Tensor, " S"], weight: Float32[Tensor, " S"]) -> Score:
+    """The loss is the sum of weighted terms over the number of decisions, so `weight` should be 1 on average."""
+    count = max(len(target), 1)
+    terms = F.cross_entropy(logits.float(), target, reduction="none")
+    return Score((terms * weight).sum() / count, (logits.argmax(1) == target).sum() / count, len(target))
+
+
+def total(**parts: Score) -> dict:
+    """`loss`, to go backward from, is the sum of the parts' means; `parts` are for the record."""
+    kept = {name: part._replace(loss=part.loss.detach()) for name, part in parts.items()}
+    return {"loss": torch.stack([part.loss for part in parts.values()]).sum(), "parts": kept}
+
+
+def prepared(navigator: nn.Module, batch: dict) -> dict:
+    """The batch with its `decisions`, on the features' device; makes them where nobody has."""
+    if "decisions" in batch:
+        return batch
+    batch = navigator.prepare(batch)
+    decisions, device = batch["decisions"], batch["features"].device
+    moved = decisions.to(device) if hasattr(decisions, "to") else type(decisions)(*(x.to(device) for x in decisions))
+    return {**batch, "decisions": moved}
+
+
+def counted(batch: dict) -> Bool[Tensor, "B T"]:
+    """Which actions count, on the CPU."""
+    actions = batch["actions"].cpu()
+    if batch.get("loss_from") is None:
+        return actions >= 0
+    return (actions >= 0) & (torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None])
+
+
+def weights(batch: dict) -> Float32[Tensor, "B T"]:
+    """How much the decision at each action counts, on the CPU; 1 where the batch does not say."""
+    given = batch.get("weights")
+    return torch.ones(batch["actions"].shape) if given is None else given.cpu()
+
+
+class FlatDecisions(NamedTuple):
+    """One decision for each action that counts."""
+
+    frames: Tensor  # (K,) rows of features flattened to (B T, F): those that are not padding
+    place: Tensor  # (S,) index into B T
+    target: Tensor  # (S,)
+    weight: Tensor  # (S,)
+
+
+def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisions:
+    """The decisions of a navigator that chooses at every step, among the first `num_actions` actions only."""
+    actions = batch["actions"].cpu().flatten()
+    place = (counted(batch).flatten() & (actions < num_actions)).nonzero().squeeze(1)
+    frames = (actions >= 0).nonzero().squeeze(1)
+    return FlatDecisions(frames, place, actions[place], weights(batch).flatten()[place])
