@@ -100,7 +100,7 @@ class Evaluation:
                 simulator, scenes = self._enter(batch)
                 goals = [Goal.of(self.demos.episodes[i]) for i in batch.rows]
                 spawn_poses = np.stack([self.demos.poses[self._row(i, first)] for i, first in self._pairs(batch)])
-                start = self._start(batch)
+                start = self._start(batch, spawn_poses)
                 for name, walker in walkers.items():
                     simulator.reset(np.arange(len(scenes)), scenes, spawn_poses, goals)
                     walker.begin(start)
@@ -121,7 +121,7 @@ class Evaluation:
         simulator = HouseSimulator([self.source.house(i) for i in houses], num_agents=len(ids))
         return simulator, np.array([simulator.scene_index(i) for i in ids])
 
-    def _start(self, batch: Batch) -> Start:
+    def _start(self, batch: Batch, poses: np.ndarray) -> Start:
         demos = self.demos
         history = [slice(self._row(i, 0), self._row(i, first)) for i, first in self._pairs(batch)]
         questions = [torch.tensor(self.agent.vocabulary.encode(demos.episodes[i].question)) for i in batch.rows]
@@ -134,6 +134,7 @@ class Evaluation:
                 padding_value=PADDED_ACTION,
             ),
             remaining=[demos.actions[self._row(i, f) : demos.offsets[i + 1]] for i, f in self._pairs(batch)],
+            poses=poses,
         )
 
     def _walk(self, walker: object, simulator: HouseSimulator, scenes: np.ndarray) -> Walked:
@@ -141,7 +142,7 @@ class Evaluation:
         active, collisions = np.ones(len(scenes), bool), np.zeros(len(scenes), int)
         poses, distances, rooms, actions = [simulator.poses], [simulator.distance_m], [simulator.room], []
         for _ in range(MAX_EPISODE_ACTIONS):
-            features = None if walker.blind else self._see(simulator, active)
+            features = None if walker.needs == "nothing" else self._see(simulator, active)
             chosen = np.where(active, walker.act(features, active), Action.STOP)
             actions.append(np.where(active, chosen, PADDED_ACTION))
             collisions += simulator.step(chosen)
