@@ -34,7 +34,16 @@ from envs.metrics import answer_ranks, walk_metrics
 from envs.progress import progress
 from models.agent import Agent
 from models.eyes import Eyes
-from models.walkers import Depth, ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker, Start
+from models.frontier import FrontierWalker
+from models.walkers import (
+    BestViewWalker,
+    Depth,
+    ForwardWalker,
+    NavigatorWalker,
+    RandomWalker,
+    ShortestPathWalker,
+    Start,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +97,10 @@ class Evaluation:
         return {
             "random walk": RandomWalker(seed),
             "forward only": ForwardWalker(),
+            "nearest frontier": FrontierWalker(),
             self.agent.name: NavigatorWalker(self.agent.navigator),
             "shortest path": ShortestPathWalker(),
+            "best view": BestViewWalker(),
         }
 
     def play(self, walkers: Mapping[str, object], settings: Sequence[str] = SETTINGS) -> list[dict]:
@@ -101,7 +112,7 @@ class Evaluation:
                 simulator, scenes = self._enter(batch)
                 start = self._start(batch, simulator, scenes)
                 for name, walker in walkers.items():
-                    simulator.reset(np.arange(len(scenes)), scenes, start.poses, start.goals)
+                    simulator.reset(np.arange(len(scenes)), scenes, start.poses, [Goal.of(e) for e in start.episodes])
                     walker.begin(start)
                     walked = self._walk(walker, simulator, scenes)
                     rows[name] += self._rows(name, batch, walked, simulator)
@@ -130,9 +141,8 @@ class Evaluation:
             features=pad_sequence([torch.from_numpy(np.array(demos.features[h])) for h in history], batch_first=True),
             actions=pad_sequence(actions, batch_first=True, padding_value=PADDED_ACTION),
             poses=np.array([s.pose for s in batch]),
-            floors=[simulator.floors[k] for k in scenes],
-            goals=[Goal.of(e) for e in episodes],
-            best_views=[e.view_points[0] for e in episodes],
+            episodes=episodes,
+            houses=[simulator.houses[k] for k in scenes],
             remaining=[
                 None if s.left is None else demos.actions[e - s.left : e] for s, e in zip(batch, ends, strict=True)
             ],

@@ -7,7 +7,7 @@ vain: "nothing", "features" of the frozen encoder, or "depth" with the agents' p
 Axes: N episodes, T steps, R steps that are left, F features, L words, H W image.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Bool, Float, Float32, Float64, Int, Int64
 from torch import nn
 
-from data.expert import shortest_walks
+from data.plans import plans, to_best_views
 from envs.actions import Action
-from envs.episode import Pose
-from envs.house.navigation import Floor, Goal
+from envs.episode import Episode
+from envs.house.house import House
+from envs.house.navigation import Goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +30,16 @@ class Start:
     features: Float[torch.Tensor, "N T F"]
     actions: Int64[torch.Tensor, "N T"]
     poses: Float64[np.ndarray, "N 3"]  # the spawns
-    floors: list[Floor]  # for oracles, each episode's
-    goals: list[Goal]  # for oracles
-    best_views: list[Pose]  # for oracles, whence the target is seen best
-    remaining: list[
-        Int[np.ndarray, " R"] | None
-    ]  # for oracles, what the demonstration does from here on; None beside it
+    episodes: list[Episode]  # this and the rest is for oracles
+    houses: list[House]  # each episode's
+    remaining: list[Int[np.ndarray, " _"] | None]  # what the demonstration does from here on; None beside it
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
     """What a walker that needs depth is shown. Rows of agents that have stopped hold anything."""
 
-    depth_m: Float32[np.ndarray, "N H W"]  # along the view's axis, see `envs.house.rasterizer`
+    depth_m: Float32[np.ndarray, "N H W"]  # along the optical axis, 0 where there is nothing
     poses: Float64[np.ndarray, "N 3"]
 
 
@@ -97,30 +95,37 @@ class ForwardWalker:
 
 class ShortestPathWalker:
     """Follows the demonstration to its end, beside it the shortest walk: the upper bound for walking, and for answering
-    what one sees from there."""
+    from what one sees on the way."""
 
     needs = "nothing"
 
     def begin(self, start: Start) -> None:
         beside = [n for n, left in enumerate(start.remaining) if left is None]
-        plans = plan([start.floors[n] for n in beside], [start.goals[n] for n in beside], start.poses[beside])
         self.plans, self.step = list(start.remaining), 0
-        for n, actions in zip(beside, plans, strict=True):
-            self.plans[n] = actions
+        for house, places in _by_house(start, beside):
+            goals = [Goal.of(start.episodes[n]) for n in places]
+            for n, plan in zip(places, plans(house, goals, start.poses[places]), strict=True):
+                self.plans[n] = plan
 
     def act(self, features: None, active: Bool[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
         step, self.step = self.step, self.step + 1
-        return np.array([actions[step] if step < len(actions) else Action.STOP for actions in self.plans])
+        return np.array([plan[step] if step < len(plan) else Action.STOP for plan in self.plans], np.int64)
 
 
-def plan(
-    floors: Sequence[Floor], goals: Sequence[Goal], poses: Float64[np.ndarray, "N 3"]
-) -> list[Int[np.ndarray, " R"]]:
-    """Actions of the shortest walk from each pose to its goal, STOP included; ValueError where there is none."""
-    plans: list = [None] * len(goals)
-    for floor in {id(floor): floor for floor in floors}.values():
-        here = [n for n in range(len(goals)) if floors[n] is floor]
-        starts = [tuple(poses[n].tolist()) for n in here]
-        for n, walk in zip(here, shortest_walks(floor, [goals[n] for n in here], starts), strict=True):
-            plans[n] = walk.actions
-    return plans
+class BestViewWalker(ShortestPathWalker):
+    """Follows the shortest walk to the best view point: what the answerer makes of the best last frames."""
+
+    def begin(self, start: Start) -> None:
+        self.plans, self.step = [None] * len(start.poses), 0
+        for house, places in _by_house(start, range(len(start.poses))):
+            found = to_best_views(house, [start.episodes[n] for n in places], start.poses[places])
+            for n, plan in zip(places, found, strict=True):
+                self.plans[n] = plan
+
+
+def _by_house(start: Start, chosen: Iterable[int]) -> list[tuple[House, list[int]]]:
+    """Some of the episodes, those of a house together."""
+    groups: dict[str, tuple[House, list[int]]] = {}
+    for n in chosen:
+        groups.setdefault(start.houses[n].id, (start.houses[n], []))[1].append(n)
+    return list(groups.values())

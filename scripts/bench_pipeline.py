@@ -140,7 +140,9 @@ def bench_play(args: argparse.Namespace) -> None:
         simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
         walker = NavigatorWalker(navigator)
         questions = torch.ones((num, 8), dtype=torch.int64)
-        walker.begin(Start(questions, torch.empty(num, 0, 1), torch.empty(num, 0, dtype=torch.int64), []))
+        walker.begin(
+            Start(questions, torch.empty(num, 0, 1), torch.empty(num, 0, dtype=torch.int64), poses, [], [], [])
+        )
         parts = {"render": simulator.render, "encode": see, "policy": walker.act, "simulate": simulator.step}
         for timed in (False, True):  # the first round compiles
             parts = {name: Timed(part.function if isinstance(part, Timed) else part) for name, part in parts.items()}

@@ -92,8 +92,10 @@ def test_an_agent_with_a_history_walks_alone_as_it_does_beside_agents_with_longe
     history = torch.where(torch.arange(9) < lengths[:, None], taken, -1)
 
     def play(who: list[int]) -> torch.Tensor:
-        walker, longest = NavigatorWalker(navigator), int(lengths[who].max())
-        walker.begin(Start(questions[who], frames[:longest, who].transpose(0, 1), history[who, :longest], []))
+        walker, longest, nowhere = NavigatorWalker(navigator), int(lengths[who].max()), np.zeros((len(who), 3))
+        walker.begin(
+            Start(questions[who], frames[:longest, who].transpose(0, 1), history[who, :longest], nowhere, [], [], [])
+        )
         chosen = [walker.act(frame, np.ones(len(who), bool)) for frame in frames[9:, who]]
         return torch.from_numpy(np.stack(chosen, 1))
 
