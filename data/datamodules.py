@@ -4,9 +4,12 @@ Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are 
 run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from jaxtyping import Int64
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
@@ -29,34 +32,53 @@ def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
 
 
 class Walks(Dataset):
-    """Whole demonstrations, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, questions (B, L)
-    padded with 0, loss_from (B,) the first action that counts, weights (B, T) float32 how much each counts, padded with
-    0."""
+    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, labels
+    (B, T) what the expert does, questions (B, L) padded with 0, loss_from (B,) the first action that counts, weights
+    (B, T) float32 how much each counts, padded with 0."""
 
-    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary) -> None:
-        self.demos = demos
-        self.questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
-        self.loss_from = torch.zeros(len(demos), dtype=torch.int64)
-        self.weights = torch.ones(len(demos.actions))
+    def __init__(self, files: Sequence[Demonstrations], vocabulary: Vocabulary) -> None:
+        self.files = list(files)
+        self.lengths = np.concatenate([file.lengths for file in self.files])
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.actions, self.labels = (
+            torch.from_numpy(np.concatenate([getattr(file, name) for file in self.files]).astype(np.int64))
+            for name in ("actions", "labels")
+        )
+        self.first = np.cumsum([0] + [len(file) for file in self.files])  # walk of each file
+        self.questions = [torch.tensor(vocabulary.encode(e.question)) for file in self.files for e in file.episodes]
+        self.loss_from = torch.zeros(len(self), dtype=torch.int64)
+        self.weights = torch.ones(len(self.actions))
+
+    @property
+    def feature_size(self) -> int:
+        return self.files[0].features.shape[1]
 
     def weigh_inflections(self, *, of: "Walks") -> None:
         """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
-        own, learned = (inflections(walks.demos.actions, walks.demos.offsets) for walks in (self, of))
+        own, learned = (inflections(walks.labels.numpy(), walks.offsets) for walks in (self, of))
         self.weights = torch.from_numpy(inflection_weights(own, of=learned))
 
     def __len__(self) -> int:
-        return len(self.demos)
+        return len(self.lengths)
 
-    def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
-        rows = [self.demos.rows(i) for i in chosen]
-        features = [torch.from_numpy(np.array(self.demos.features[r])) for r in rows]
-        actions = [torch.from_numpy(self.demos.actions[r].astype(np.int64)) for r in rows]
+    def _features(self, walk: int) -> torch.Tensor:
+        number = int(np.searchsorted(self.first, walk, side="right")) - 1
+        file = self.files[number]
+        return torch.from_numpy(np.array(file.features[file.rows(walk - int(self.first[number]))]))
+
+    def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        rows = [slice(self.offsets[i], self.offsets[i + 1]) for i in chosen]
+
+        def padded(values: torch.Tensor, padding: int) -> torch.Tensor:
+            return pad_sequence([values[r] for r in rows], batch_first=True, padding_value=padding)
+
         return {
-            "features": pad_sequence(features, batch_first=True),
-            "actions": pad_sequence(actions, batch_first=True, padding_value=PADDED_ACTION),
+            "features": pad_sequence([self._features(int(i)) for i in chosen], batch_first=True),
+            "actions": padded(self.actions, PADDED_ACTION),
+            "labels": padded(self.labels, PADDED_ACTION),
             "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
             "loss_from": self.loss_from[chosen],
-            "weights": pad_sequence([self.weights[r] for r in rows], batch_first=True),
+            "weights": padded(self.weights, 0),
         }
 
 
@@ -76,7 +98,7 @@ class LastFrames(Dataset):
     def __len__(self) -> int:
         return len(self.answers)
 
-    def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
+    def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
         if self.num_frames is not None:
             features = self.features[chosen]
             mask = torch.ones(features.shape[:2], dtype=torch.bool)
@@ -120,28 +142,34 @@ class NavigatorData(pl.LightningDataModule):
         self.source.build()
 
     def setup(self, stage: str) -> None:
-        self.train, self.val = (Walks(self.source.demonstrations(s), self.source.vocabulary) for s in ("train", "val"))
+        self.train, self.val = (self._walks([self.source.demonstrations(s)]) for s in ("train", "val"))
         if self.inflection:
-            for walks in (self.train, self.val):
-                walks.weigh_inflections(of=self.train)
+            self.val.weigh_inflections(of=self.train)
+
+    def _walks(self, files: Sequence[Demonstrations]) -> Walks:
+        walks = Walks(files, self.source.vocabulary)
+        if self.inflection:
+            walks.weigh_inflections(of=walks)
+        return walks
 
     @property
     def sizes(self) -> dict[str, int]:
         """What a model has to know to fit this data."""
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
-            "feature_size": self.train.demos.features.shape[1],
+            "feature_size": self.train.feature_size,
         }
 
     def train_dataloader(self) -> DataLoader:
-        epoch, lengths = self.trainer.current_epoch, self.train.demos.lengths
+        epoch, lengths = self.trainer.current_epoch, self.train.lengths
         counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
+        counted[len(self.train.files[0]) :] = 0  # the curriculum is of demonstrations
         self.train.loss_from = torch.from_numpy(counted)
         batches = length_batches(lengths, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
         return DataLoader(self.train, batch_sampler=batches, collate_fn=_as_collated)
 
     def val_dataloader(self) -> DataLoader:
-        order = np.argsort(self.val.demos.lengths, kind="stable")
+        order = np.argsort(self.val.lengths, kind="stable")
         batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
         return DataLoader(self.val, batch_sampler=batches, collate_fn=_as_collated)
 

@@ -46,6 +46,7 @@ class Demonstrations:
     actions: Int[np.ndarray, " S"]
     poses: Float[np.ndarray, "S 3"]
     distance_m: Float[np.ndarray, " S"]
+    labels: Int[np.ndarray, " S"]  # what the expert does; `actions` unless the file says that something else was done
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -81,6 +82,7 @@ class Demonstrations:
                     actions=file["actions"][:],
                     poses=file["poses"][:],
                     distance_m=file["distance_m"][:],
+                    labels=file["labels" if "labels" in file else "actions"][:],
                 )
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{path}: not a usable demonstration file ({error}); {REBUILD}") from None
@@ -122,7 +124,8 @@ def write(
 ) -> None:
     """Writes parts one after the other into one file, aside first; `parts` may be lazy.
 
-    `extras` are further datasets, for those who look for them (`data.human_walks`).
+    `extras` are further datasets, for those who look for them (`data.human_walks`); labels (S,) int8 what an expert does
+    where the walk did something else.
     """
     columns = {
         "features": ("f2", (num_features,)),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action
 from models.rebuild import rebuildable
-from models.scoring import counted, flat_decisions, prepared, score, total, weights
+from models.scoring import counted, flat_decisions, labels, prepared, score, total, weights
 from models.senses import Hearing, Seeing, Senses
 
 
@@ -83,12 +83,12 @@ class Reactive(nn.Module):
 
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
-        actions = batch["actions"].cpu()
-        walk, step = (counted(batch) & (actions < self.num_actions)).nonzero(as_tuple=True)
+        target = labels(batch)
+        walk, step = (counted(batch) & (target < self.num_actions)).nonzero(as_tuple=True)
         back = torch.arange(1 - self.num_frames, 1)
-        seen = (step[:, None] + back).clamp(min=0) + walk[:, None] * actions.shape[1]
+        seen = (step[:, None] + back).clamp(min=0) + walk[:, None] * target.shape[1]
         frames, view = torch.unique(seen, return_inverse=True)
-        return {**batch, "decisions": Views(frames, view, walk, actions[walk, step], weights(batch)[walk, step])}
+        return {**batch, "decisions": Views(frames, view, walk, target[walk, step], weights(batch)[walk, step])}
 
     def forward(self, batch: dict) -> Float[Tensor, "S A"]:
         """Logits of the actions that count, as `decisions` lists them."""

@@ -22,7 +22,7 @@ from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action
 from models.question import QuestionEncoder
 from models.rebuild import rebuildable
-from models.scoring import counted, prepared, score, total, weights
+from models.scoring import counted, labels, prepared, score, total, weights
 from models.senses import projection
 
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
@@ -95,10 +95,12 @@ class TeacherForcing:
 def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
     """All decisions of a batch of walks, see `models.scoring`; the walks' history is given, but not scored.
 
+    What was done says who is asked when; what should have been done is the target of whoever is asked.
+
     A decision weighs what its action does, whoever decides it: then the two parts together, as the chance that they give
     to an action, are weighted as a navigator without parts is.
     """
-    actions, counts, weight = batch["actions"].cpu(), counted(batch), weights(batch)
+    actions, wanted, counts, weight = batch["actions"].cpu(), labels(batch), counted(batch), weights(batch)
     targets = hierarchical_targets(actions, max_repeats)
     num_walks, num_steps = actions.shape
 
@@ -117,12 +119,12 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
         planner_frame=planner_frame.view(num_walks, width),
         planner_input=planner_input.view(num_walks, width),
         planner_scored=place[scored],
-        planner_target=actions[walk, step][scored],
+        planner_target=wanted[walk, step][scored],
         planner_weight=weight[walk, step][scored],
         controller_frame=index[len(walk) :],
         controller_planner=control_walk * width + targets.planner_step[control_walk, control_step],
         controller_input=targets.running[control_walk, control_step],
-        controller_target=targets.repeats[control_walk, control_step].long(),
+        controller_target=(wanted == targets.running)[control_walk, control_step].long(),
         controller_weight=weight[control_walk, control_step],
     )
 

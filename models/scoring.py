@@ -2,7 +2,8 @@
 
 A batch has features (B, T, F) of any float type; actions (B, T) int64, padded with -1, each walk ending with STOP;
 questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
-history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts.
+history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts;
+optionally labels (B, T) int64, what should have been done where the walk did something else.
 
 A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
 no answer from it; its `loss` gives `total` of its parts' scores.
@@ -59,6 +60,11 @@ def counted(batch: dict) -> Bool[Tensor, "B T"]:
     return (actions >= 0) & (torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None])
 
 
+def labels(batch: dict) -> Int64[Tensor, "B T"]:
+    """What should have been done, on the CPU; what was done where the batch does not say."""
+    return batch.get("labels", batch["actions"]).cpu()
+
+
 def weights(batch: dict) -> Float32[Tensor, "B T"]:
     """How much the decision at each action counts, on the CPU; 1 where the batch does not say."""
     given = batch.get("weights")
@@ -76,7 +82,7 @@ class FlatDecisions(NamedTuple):
 
 def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisions:
     """The decisions of a navigator that chooses at every step, among the first `num_actions` actions only."""
-    actions = batch["actions"].cpu().flatten()
-    place = (counted(batch).flatten() & (actions < num_actions)).nonzero().squeeze(1)
-    frames = (actions >= 0).nonzero().squeeze(1)
-    return FlatDecisions(frames, place, actions[place], weights(batch).flatten()[place])
+    target = labels(batch).flatten()
+    place = (counted(batch).flatten() & (target < num_actions)).nonzero().squeeze(1)
+    frames = (batch["actions"].cpu().flatten() >= 0).nonzero().squeeze(1)
+    return FlatDecisions(frames, place, target[place], weights(batch).flatten()[place])

@@ -106,7 +106,7 @@ def bench_learn(args: argparse.Namespace) -> None:
         list(build(path, [e for r in recordings for e in r.episodes], lambda i, _: parts[i], configuration={}))
         demos = Demonstrations.open(path)
         vocabulary = Vocabulary.of(demos.episodes)
-        walks = Walks(demos, vocabulary)
+        walks = Walks([demos], vocabulary)
         batches = length_batches(demos.lengths, args.batch, rng=np.random.default_rng(0)) * args.repeats
         fetch = Timed(walks.__getitems__)
         learner = NavigatorImitation(len(vocabulary.words), demos.features.shape[1])

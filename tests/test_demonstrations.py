@@ -119,7 +119,7 @@ def test_a_split_without_questions_is_refused(path: Path) -> None:
 
 
 def test_batches_of_walks_are_padded_behind_their_ends(demos: Demonstrations) -> None:
-    walks = Walks(demos, Vocabulary.of(EPISODES))
+    walks = Walks([demos], Vocabulary.of(EPISODES))
     batch = walks.__getitems__([0, 3])
     assert batch["features"].shape == (2, 6, FEATURES) and batch["actions"].shape == (2, 6)
     assert batch["actions"].tolist() == [[0, 0, 3, -1, -1, -1], [0, 0, 0, 0, 0, 3]]
