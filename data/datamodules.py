@@ -2,6 +2,9 @@
 
 Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a resumed
 run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
+
+`batch_size` counts over all processes: each takes its part of every batch, so how many there are changes the speed and
+not what is learned. A part may be empty; it then holds one item that does not count.
 """
 
 import numpy as np
@@ -10,12 +13,14 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
+from data.batching import own_parts, walk_sizes
 from data.curriculum import first_counted_action, length_batches
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 
 PADDED_ACTION = -1
+NO_ANSWER = -100  # of a question that does not count
 
 
 def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
@@ -41,6 +46,9 @@ class Walks(Dataset):
         return len(self.demos)
 
     def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
+        if not chosen:
+            one = self.__getitems__([0])
+            return {**one, "loss_from": torch.full((1,), one["actions"].shape[1])}
         rows = [self.demos.rows(i) for i in chosen]
         features = [torch.from_numpy(np.array(self.demos.features[r])) for r in rows]
         actions = [torch.from_numpy(self.demos.actions[r].astype(np.int64)) for r in rows]
@@ -66,7 +74,19 @@ class LastFrames(Dataset):
         return len(self.answers)
 
     def __getitems__(self, chosen: list[int]) -> dict[str, torch.Tensor]:
+        if not chosen:
+            return {**self.__getitems__([0]), "answers": torch.full((1,), NO_ANSWER)}
         return {name: getattr(self, name)[chosen] for name in ("features", "questions", "answers")}
+
+
+def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
+    """This process's part of each batch; which items a batch has is decided here already."""
+    parts = own_parts(batches, trainer.global_rank, trainer.world_size)
+    return DataLoader(data, batch_sampler=parts, collate_fn=_as_collated)
+
+
+def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
 
 
 def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -101,13 +121,13 @@ class NavigatorData(pl.LightningDataModule):
         epoch, lengths = self.trainer.current_epoch, self.train.demos.lengths
         counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
         self.train.loss_from = torch.from_numpy(counted)
-        batches = length_batches(lengths, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
-        return DataLoader(self.train, batch_sampler=batches, collate_fn=_as_collated)
+        sizes = walk_sizes(self.train.demos.actions, self.train.demos.offsets)
+        batches = length_batches(sizes, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
+        return _loader(self.train, batches, self.trainer)
 
     def val_dataloader(self) -> DataLoader:
-        order = np.argsort(self.val.demos.lengths, kind="stable")
-        batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
-        return DataLoader(self.val, batch_sampler=batches, collate_fn=_as_collated)
+        order = np.argsort(walk_sizes(self.val.demos.actions, self.val.demos.offsets), kind="stable")
+        return _loader(self.val, _cut(order, self.batch_size), self.trainer)
 
 
 class AnswererData(pl.LightningDataModule):
@@ -136,8 +156,8 @@ class AnswererData(pl.LightningDataModule):
         }
 
     def train_dataloader(self) -> DataLoader:
-        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train)).tolist()
-        return DataLoader(self.train, batch_size=self.batch_size, sampler=order, collate_fn=_as_collated)
+        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train))
+        return _loader(self.train, _cut(order, self.batch_size), self.trainer)
 
     def val_dataloader(self) -> DataLoader:
-        return DataLoader(self.val, batch_size=self.batch_size, collate_fn=_as_collated)
+        return _loader(self.val, _cut(np.arange(len(self.val)), self.batch_size), self.trainer)

@@ -11,12 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from data.datamodules import NO_ANSWER
 from models.agent import PARTS
 from models.answerer import Answerer, QuestionOnly
 from models.pacman import Pacman
+from models.parallel import over_processes
 
 NAVIGATORS = {part.__name__: part for part in PARTS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
+DECIDERS = ("planner", "controller")  # a navigator's loss is the sum of theirs, each a mean over its decisions
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
@@ -56,12 +59,15 @@ class NavigatorImitation(pl.LightningModule):
 
     def _step(self, batch: dict, stage: str) -> Tensor:
         losses = self.navigator.loss(batch)
-        for part, count in (("planner", losses["num_planner"]), ("controller", losses["num_controller"])):
-            if count:
-                for name in (f"{part}_loss", f"{part}_accuracy"):
-                    self.log(f"{stage}/{name}", losses[name], on_step=False, on_epoch=True, batch_size=count)
-        self.log(f"{stage}/loss", losses["loss"], on_step=False, on_epoch=True, batch_size=losses["num_planner"])
-        return losses["loss"]
+        parts = {name: (losses[f"{name}_loss"], losses[f"{name}_accuracy"], losses[f"num_{name}"]) for name in DECIDERS}
+        wholes = over_processes(parts)
+        for name, whole in wholes.items():
+            if whole.count:
+                values = {f"{stage}/{name}_loss": whole.loss, f"{stage}/{name}_accuracy": whole.accuracy}
+                self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        loss, count = sum(whole.loss for whole in wholes.values()), wholes[DECIDERS[0]].count
+        self.log(f"{stage}/loss", loss, on_step=False, on_epoch=True, batch_size=count)
+        return sum(whole.weight * parts[name][0] for name, whole in wholes.items())
 
     def configure_optimizers(self) -> torch.optim.Optimizer | dict:
         optimizer = OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
@@ -104,12 +110,14 @@ class AnswererImitation(pl.LightningModule):
         self._step(batch, "val")
 
     def _step(self, batch: dict, stage: str) -> Tensor:
-        logits = self.answerer(batch["features"], batch["questions"])
-        loss = F.cross_entropy(logits, batch["answers"])
-        accuracy = (logits.argmax(1) == batch["answers"]).float().mean()
-        values = {f"{stage}/loss": loss.detach(), f"{stage}/accuracy": accuracy}
-        self.log_dict(values, on_step=False, on_epoch=True, batch_size=len(logits))
-        return loss
+        logits, answers = self.answerer(batch["features"], batch["questions"]), batch["answers"]
+        count = int((answers != NO_ANSWER).sum())
+        loss = F.cross_entropy(logits, answers, reduction="sum", ignore_index=NO_ANSWER) / max(count, 1)
+        accuracy = (logits.argmax(1) == answers).sum() / max(count, 1)
+        whole = over_processes({"answer": (loss, accuracy, count)})["answer"]
+        values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        return whole.weight * loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)

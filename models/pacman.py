@@ -233,8 +233,8 @@ class Pacman(nn.Module):
         controller_loss, controller_accuracy = _score(controller_logits, decisions.controller_target)
         return {
             "loss": planner_loss + controller_loss,
-            "planner_loss": planner_loss.detach(),
-            "controller_loss": controller_loss.detach(),
+            "planner_loss": planner_loss,
+            "controller_loss": controller_loss,
             "planner_accuracy": planner_accuracy,
             "controller_accuracy": controller_accuracy,
             "num_planner": len(decisions.planner_target),
