@@ -9,13 +9,15 @@ from pathlib import Path
 import hydra
 import pytorch_lightning as pl
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from data.questions import ALL_SPLITS
+from envs.files import file_fingerprint
 from envs.progress import console
 from models.agent import Agent
 from models.eyes import Eyes
 from models.results import known_plays, write_results
+from models.run_card import RunCard
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
@@ -30,9 +32,11 @@ def main(cfg: DictConfig) -> None:
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     eyes = Eyes(agent.encoder)
     source = instantiate(cfg.data, encode=eyes)
-    write_results(
-        agent, source, folder=Path(cfg.run_folder), split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays
-    )
+    folder, configuration = Path(cfg.run_folder), OmegaConf.to_container(cfg, resolve=True)
+    data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
+    card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=configuration, data=data)
+    with card.stage("results"):
+        write_results(agent, source, folder=folder, split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays)
     console.print(f"results: {cfg.run_folder}")
 
 

@@ -3,13 +3,16 @@
     python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results table
     python train.py +experiment=cnn_pretrain        # the encoder that all else sees through
     python train.py +experiment=il scale=tiny seed=1
+    python train.py -m +experiment=il seed=0,1,2    # one run after the other
 
 Everything lands in one run folder, named by the command's words. The same command again continues a run that was cut
-off, and starts a new folder if the last one came to its end.
+off, with the same numbers as if it had not been, and starts a new folder if the last one came to its end; a sweep (-m)
+skips those that did.
 """
 
 import logging
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import hydra
@@ -17,25 +20,30 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.utilities import rank_zero_only
 
 from envs.progress import console
-from models.progress import StageProgress
+from models.callbacks import Patience, Reseed, StageProgress
+from models.preemption import StopOnSignals, stop_on_signals
+from models.run_card import KeepCard, RunCard
 
 FINISHED = "finished"
 
 
+def plain_name(words: str) -> str:
+    """The command's words, fit to be typed again: `+experiment=il scale=tiny` runs in runs/il_scale-tiny."""
+    return words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
+
+
 def run_name(words: str) -> str:
-    """The command's words, fit to be typed again; numbered if a run of that name came to its end.
-
-    `+experiment=il scale=tiny` runs in runs/il_scale-tiny, and the next time in runs/il_scale-tiny.2.
-    """
-    name = words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
-    number = 1
-    while (Path("runs") / (unnumbered := name if number == 1 else f"{name}.{number}") / FINISHED).exists():
+    """The same; numbered (il_scale-tiny.2) if a run of that name came to its end."""
+    name, number = plain_name(words), 1
+    while (Path("runs") / (numbered := name if number == 1 else f"{name}.{number}") / FINISHED).exists():
         number += 1
-    return unnumbered
+    return numbered
 
 
+OmegaConf.register_new_resolver("plain_name", plain_name, replace=True)
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
@@ -44,39 +52,71 @@ def build(model: DictConfig, sizes: dict) -> pl.LightningModule:
     return instantiate(model, _partial_=True, _convert_="all")(**sizes)
 
 
-def fit(name: str, stage: DictConfig, cfg: DictConfig, source: object, run: Path) -> pl.LightningModule:
+def fit(
+    name: str, cfg: DictConfig, data: pl.LightningDataModule, *, loggers: Mapping, callbacks: list[pl.Callback]
+) -> pl.LightningModule:
     """Fits one stage, from its last checkpoint if there is one; gives the module with its best weights on validation."""
-    console.rule(f"[bold]{name}")
-    folder = run / name
-    data = instantiate(stage.data, _partial_=True)(source=source)
-    data.prepare_data()
-    data.setup("fit")
+    stage, folder = cfg.stages[name], Path(cfg.run_folder) / name
+    pl.seed_everything(cfg.seed, workers=True, verbose=False)
     model = build(stage.model, data.sizes)
-    best = ModelCheckpoint(folder, filename="best", monitor=stage.monitor, mode=stage.mode, save_last=True)
+    if cfg.compile:
+        for network in model.children():
+            network.compile(backend="inductor" if cfg.compile is True else cfg.compile)
+    chosen = {"monitor": stage.monitor, "mode": stage.mode}
+    best = ModelCheckpoint(
+        folder, "best_{epoch:02d}", **chosen, save_top_k=cfg.save_top_k, auto_insert_metric_name=False
+    )
+    # A callback of its own: with `save_last` Lightning 2.6 keeps the last of the best epochs, not the last epoch.
+    last = ModelCheckpoint(folder, "last", enable_version_counter=False, save_on_train_epoch_end=True)
+    callbacks = [*callbacks, best, last, Reseed(cfg.seed), StageProgress(name)]
+    if cfg.patience is not None:
+        callbacks.append(Patience(**chosen, patience=cfg.patience))
     trainer = instantiate(cfg.trainer, _partial_=True)(
         max_epochs=stage.max_epochs,
-        logger=instantiate(cfg.logger, _partial_=True)(save_dir=folder),
-        callbacks=[best, StageProgress(name)],
+        logger=[logger(save_dir=folder) for logger in loggers.values()],
+        callbacks=callbacks,
         default_root_dir=folder,
     )
-    last = folder / "last.ckpt"
-    trainer.fit(model, data, ckpt_path=last if last.exists() else None, weights_only=True)
+    newest = folder / "last.ckpt"
+    trainer.fit(model, data, ckpt_path=newest if newest.exists() else None, weights_only=True)
     return type(model).load_from_checkpoint(best.best_model_path, weights_only=True)
+
+
+def run(cfg: DictConfig, folder: Path) -> None:
+    """All stages and what is made of them; the first of several processes does what is not learning."""
+    loggers, source = instantiate(cfg.logger), instantiate(cfg.data)
+    configuration = OmegaConf.to_container(cfg, resolve=True)
+    facts = {"row": cfg.row, "seed": cfg.seed, "configuration": configuration, "data": source.fingerprints()}
+    card = RunCard(folder, **facts)
+    finish = instantiate(cfg.finish, _partial_=True)(source=source, folder=folder, configuration=configuration)
+    fitted = {}
+    for name, stage in cfg.stages.items():
+        console.rule(f"[bold]{name}")
+        data = instantiate(stage.data, _partial_=True)(source=source)
+        with card.stage("data"):
+            data.prepare_data()
+            data.setup("fit")
+        with card.stage(name):
+            fitted[name] = fit(name, cfg, data, loggers=loggers, callbacks=[KeepCard(card), StopOnSignals()])
+    if rank_zero_only.rank == 0:
+        with card.stage("results"):
+            finish(fitted)
+        (folder / FINISHED).touch()
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="train")
 def main(cfg: DictConfig) -> None:
-    run = Path(cfg.run_folder)
-    console.print(f"run folder: {run}")
+    folder = Path(cfg.run_folder)
+    console.quiet = rank_zero_only.rank > 0
+    if (folder / FINISHED).exists():
+        console.print(f"came to its end before: {folder}")
+        return
+    console.print(f"run folder: {folder}")
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
-    pl.seed_everything(cfg.seed, workers=True, verbose=False)
-    source = instantiate(cfg.data)
-    configuration = OmegaConf.to_container(cfg, resolve=True)
-    finish = instantiate(cfg.finish, _partial_=True)(source=source, folder=run, configuration=configuration)
-    finish({name: fit(name, stage, cfg, source, run) for name, stage in cfg.stages.items()})
-    (run / FINISHED).touch()
-    console.print(f"run folder: {run}")
+    stop_on_signals()
+    run(cfg, folder)
+    console.print(f"run folder: {folder}")
 
 
 if __name__ == "__main__":

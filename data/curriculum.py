@@ -43,7 +43,7 @@ def inflection_weights(differs: Bool[np.ndarray, " S"], *, of: Bool[np.ndarray, 
 
 
 def length_batches(
-    lengths: Int[np.ndarray, " E"], batch_size: int, *, rng: np.random.Generator, window: int = 8
+    lengths: Int[np.ndarray, " E"], batch_size: int, *, rng: np.random.Generator, window: int = 32
 ) -> list[Int[np.ndarray, " B"]]:
     """Episode numbers in shuffled batches of similar length, so that little of a padded batch is padding.
 

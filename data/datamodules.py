@@ -2,6 +2,9 @@
 
 Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a resumed
 run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
+
+`batch_size` counts over all processes: each takes its part of every batch, so how many there are changes the speed and
+not what is learned. A part may be empty; it then holds one item that does not count.
 """
 
 from collections.abc import Sequence
@@ -13,12 +16,14 @@ from jaxtyping import Int64
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
+from data.batching import own_parts, walk_sizes
 from data.curriculum import first_counted_action, inflection_weights, inflections, length_batches
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 
 PADDED_ACTION = -1
+NO_ANSWER = -100  # of a question that does not count
 
 
 def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
@@ -53,6 +58,11 @@ class Walks(Dataset):
     def feature_size(self) -> int:
         return self.files[0].features.shape[1]
 
+    @property
+    def sizes(self) -> Int64[np.ndarray, " E"]:
+        """What to sort walks by, see `data.batching`."""
+        return walk_sizes(self.actions.numpy(), self.offsets)
+
     def weigh_inflections(self, *, of: "Walks") -> None:
         """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
         own, learned = (inflections(walks.labels.numpy(), walks.offsets) for walks in (self, of))
@@ -67,6 +77,9 @@ class Walks(Dataset):
         return torch.from_numpy(np.array(file.features[file.rows(walk - int(self.first[number]))]))
 
     def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        if not len(chosen):
+            one = self.__getitems__([0])
+            return {**one, "loss_from": torch.full((1,), one["actions"].shape[1])}
         rows = [slice(self.offsets[i], self.offsets[i + 1]) for i in chosen]
 
         def padded(values: torch.Tensor, padding: int) -> torch.Tensor:
@@ -99,6 +112,8 @@ class LastFrames(Dataset):
         return len(self.answers)
 
     def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        if not len(chosen):
+            return {**self.__getitems__([0]), "answers": torch.full((1,), NO_ANSWER)}
         if self.num_frames is not None:
             features = self.features[chosen]
             mask = torch.ones(features.shape[:2], dtype=torch.bool)
@@ -112,6 +127,16 @@ class LastFrames(Dataset):
             "questions": self.questions[chosen],
             "answers": self.answers[chosen],
         }
+
+
+def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
+    """This process's part of each batch; which items a batch has is decided here already."""
+    parts = own_parts(batches, trainer.global_rank, trainer.world_size)
+    return DataLoader(data, batch_sampler=parts, collate_fn=_as_collated)
+
+
+def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
 
 
 def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -165,13 +190,11 @@ class NavigatorData(pl.LightningDataModule):
         counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
         counted[len(self.train.files[0]) :] = 0  # the curriculum is of demonstrations
         self.train.loss_from = torch.from_numpy(counted)
-        batches = length_batches(lengths, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
-        return DataLoader(self.train, batch_sampler=batches, collate_fn=_as_collated)
+        batches = length_batches(self.train.sizes, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
+        return _loader(self.train, batches, self.trainer)
 
     def val_dataloader(self) -> DataLoader:
-        order = np.argsort(self.val.lengths, kind="stable")
-        batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
-        return DataLoader(self.val, batch_sampler=batches, collate_fn=_as_collated)
+        return _loader(self.val, _cut(np.argsort(self.val.sizes, kind="stable"), self.batch_size), self.trainer)
 
 
 class AnswererData(pl.LightningDataModule):
@@ -200,8 +223,8 @@ class AnswererData(pl.LightningDataModule):
         }
 
     def train_dataloader(self) -> DataLoader:
-        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train)).tolist()
-        return DataLoader(self.train, batch_size=self.batch_size, sampler=order, collate_fn=_as_collated)
+        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train))
+        return _loader(self.train, _cut(order, self.batch_size), self.trainer)
 
     def val_dataloader(self) -> DataLoader:
-        return DataLoader(self.val, batch_size=self.batch_size, collate_fn=_as_collated)
+        return _loader(self.val, _cut(np.arange(len(self.val)), self.batch_size), self.trainer)

@@ -104,7 +104,7 @@ class Frames(IterableDataset):
     (B, H, W) uint8, an index into `catalog.CLASSES`.
 
     A few houses are loaded at a time and give a few batches each; all houses come by before one comes again. With
-    several workers, each takes every n-th group of houses.
+    several workers, each takes every n-th group of houses. `part` of each batch is drawn only, for one of several processes.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class Frames(IterableDataset):
         near_objects: float = 0.5,
         houses_at_once: int = 8,
         batches_at_once: int = 8,
+        part: slice = slice(None),
     ) -> None:
         if not houses:
             raise ValueError("houses: expected at least one to render, got none")
@@ -126,6 +127,7 @@ class Frames(IterableDataset):
         self.houses, self.num_batches, self.batch_size, self.seed = houses, num_batches, batch_size, list(seed)
         self.camera, self.near_objects = camera or Camera(), near_objects
         self.houses_at_once, self.batches_at_once = min(houses_at_once, len(houses)), batches_at_once
+        self.part = part
         self._prepared = functools.lru_cache(HOUSES_IN_MEMORY)(self._prepare)
 
     def __len__(self) -> int:
@@ -144,7 +146,7 @@ class Frames(IterableDataset):
                 which = np.sort(rng.integers(len(scenes), size=self.batch_size))
                 counts = np.bincount(which, minlength=len(scenes)).tolist()
                 poses = np.concatenate([self._poses(rng, p, n) for p, n in zip(places, counts, strict=True)])
-                frames = renderer.render(which, poses)
+                frames = renderer.render(which[self.part], poses[self.part])
                 yield {name: torch.from_numpy(array) for name, array in frames.items()}
 
     def _group(self, group: int) -> list[int]:
@@ -204,6 +206,10 @@ class RenderedFrames(pl.LightningDataModule):
         }
 
     def frames(self, split: str, num_batches: int, seed: Sequence[int]) -> Frames:
+        if self.batch_size % self.trainer.world_size:
+            raise ValueError(
+                f"batch_size: expected a multiple of the {self.trainer.world_size} processes, got {self.batch_size}"
+            )
         return Frames(
             self.source.houses[split],
             num_batches=num_batches,
@@ -211,6 +217,7 @@ class RenderedFrames(pl.LightningDataModule):
             seed=seed,
             camera=self.camera,
             near_objects=self.near_objects,
+            part=slice(self.trainer.global_rank, None, self.trainer.world_size),
         )
 
     def train_dataloader(self) -> DataLoader:

@@ -21,7 +21,7 @@ from data.view_points import look
 from data.vocabulary import Vocabulary
 from data.walks import walk_of
 from envs.episode import Episode
-from envs.files import data_root, fingerprint
+from envs.files import data_root, fingerprint, missing
 from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
@@ -111,18 +111,19 @@ class GeneratedEQA:
         """The question file, made if it is missing."""
         path, arguments = self.questions_file, self._questions_arguments
         wanted = configuration(**arguments)
-        if not path.exists():
-            houses = self.houses
-            memory = Memory(path.with_suffix(".partly"), configuration=wanted)
-            each = remembered(in_workers, memory)
-            with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
-                made = make_questions(
-                    houses, visible=look, place=place, each=each, progress=absolute(advance), **arguments
-                )
-            write_questions(path, made)
-            memory.forget()
-            console.print(f"questions: {path}")
-        elif read_header(path)["configuration"] != wanted:
+        with missing(path) as to_be_made:
+            if to_be_made:
+                houses = self.houses
+                memory = Memory(path.with_suffix(".partly"), configuration=wanted)
+                each = remembered(in_workers, memory)
+                with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
+                    made = make_questions(
+                        houses, visible=look, place=place, each=each, progress=absolute(advance), **arguments
+                    )
+                write_questions(path, made)
+                memory.forget()
+                console.print(f"questions: {path}")
+        if read_header(path)["configuration"] != wanted:
             load_questions(path, "train", configuration=wanted)
         return path
 
@@ -134,31 +135,41 @@ class GeneratedEQA:
         """Of the training split alone."""
         return Vocabulary.of(self.episodes("train"))
 
+    def fingerprints(self) -> dict:
+        """What identifies the data, built or not: of the question file and, with an encoder, of each split's
+        demonstrations."""
+        found = {"questions": self.questions_file.stem}
+        if self.encode is not None:
+            found["demonstrations"] = {split: fingerprint(self._demonstrations_file(split)[1]) for split in SPLITS}
+        return found
+
+    def _demonstrations_file(self, split: str) -> tuple[Path, dict]:
+        """Where a split's demonstrations are, or would be, and what they are made with."""
+        if self.encode is None:
+            raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
+        made_with = {"recorder": RECORDER, "questions": self.questions_file.stem, "encoder": self.encode.identity}
+        path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
+        return path, {**made_with, "split": split}
+
     def demonstrations(self, split: str) -> Demonstrations:
         """Shortest walks for every question of a split, made if they are missing."""
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
-        made_with = self._made_with()
-        path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
-        made_with["split"] = split
-        if not path.exists():
-            recorder = Recorder(self.house, self.encode)
-            episodes = [episode for episode in self.episodes(split) if episode.walk]
-            with progress(f"demonstrations, {split}", len({e.scene_id for e in episodes})) as advance:
-                report = absolute(advance)
-                for done, total in build(path, episodes, recorder, configuration=made_with):
-                    report(done, total)
-            console.print(f"demonstrations: {path}")
+        path, made_with = self._demonstrations_file(split)
+        with missing(path) as to_be_made:
+            if to_be_made:
+                recorder = Recorder(self.house, self.encode)
+                episodes = [episode for episode in self.episodes(split) if episode.walk]
+                with progress(f"demonstrations, {split}", len({e.scene_id for e in episodes})) as advance:
+                    report = absolute(advance)
+                    for done, total in build(path, episodes, recorder, configuration=made_with):
+                        report(done, total)
+                console.print(f"demonstrations: {path}")
         return Demonstrations.open(path, configuration=made_with)
 
     def human_configuration(self, split: str) -> dict[str, str]:
         """What walks of people through a split depend on, see `data.human_walks`."""
-        return {**self._made_with(), "split": split, "walker": "person"}
-
-    def _made_with(self) -> dict[str, str]:
-        if self.encode is None:
-            raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
-        return {"recorder": RECORDER, "questions": self.questions_path.stem, "encoder": self.encode.identity}
+        return {**self._demonstrations_file(split)[1], "walker": "person"}
 
     def build(self) -> None:
         """Everything that imitation needs."""

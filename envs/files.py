@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from envs.progress import console
+
 
 def data_root() -> Path:
     """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. ValueError if it cannot be written."""
@@ -26,9 +30,37 @@ def data_root() -> Path:
     return root
 
 
+@contextmanager
+def missing(path: Path) -> Iterator[bool]:
+    """Whether `path` is still to be made, by this process alone: others that want to make it wait here until it is there.
+
+    So several runs, or the processes of one run, can start at once; who dies leaves the work to the next.
+    """
+    if path.exists():
+        yield False
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        console.print(f"waiting for another process that makes {path}")
+        lock.acquire()
+    try:
+        yield not path.exists()
+    finally:
+        lock.release()
+
+
 def fingerprint(content: object) -> str:
     """12 hexadecimal digits that change when `content` (anything JSON can hold) changes."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def file_fingerprint(path: Path) -> str:
+    """12 hexadecimal digits that change when what is in the file changes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 @contextmanager

@@ -15,9 +15,14 @@ console = Console()
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
     """Yields `advance(num=1, note="")`, to be called as work gets done; `note` is shown behind the time left."""
-    show = _bar if console.is_terminal else _lines
+    show = _nothing if console.quiet else _bar if console.is_terminal else _lines
     with show(description, total) as advance:
         yield advance
+
+
+@contextmanager
+def _nothing(description: str, total: int) -> Iterator[Callable[..., None]]:
+    yield lambda num=1, note="": None
 
 
 @contextmanager

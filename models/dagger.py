@@ -26,6 +26,7 @@ from data.generated import Encode, GeneratedEQA
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode
+from envs.files import missing
 from envs.house.house import House
 from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator
@@ -56,30 +57,33 @@ class DaggerData(NavigatorData):
     def _own(self, epoch: int) -> Demonstrations:
         """The walks that the navigator made before an epoch; it makes those of the current one where they are missing."""
         path = self.folder / f"{epoch:03d}.h5"
-        if not path.exists():
-            rng = np.random.default_rng([self.seed, epoch, 1])
-            episodes = some_houses(self.source.demonstrations("train").episodes, self.walks, rng)
-            navigator = self.trainer.lightning_module.navigator
-            walked = list(
-                own_walks(
-                    navigator,
-                    episodes,
-                    house=self.source.house,
-                    encode=self.source.encode,
-                    vocabulary=self.source.vocabulary,
-                    beta=self.beta,
-                    rng=rng,
-                )
-            )
-            write(
-                path,
-                [recording for recording, _ in walked],
-                num_frames=sum(len(labels) for _, labels in walked),
-                num_features=self.train.feature_size,
-                config={"walked_by": "the navigator", "epoch": epoch, "beta": self.beta},
-                extras={"labels": np.concatenate([labels for _, labels in walked]).astype(np.int8)},
-            )
+        with missing(path) as to_be_made:
+            if to_be_made:
+                self._make(epoch, path)
         return Demonstrations.open(path)
+
+    def _make(self, epoch: int, path: Path) -> None:
+        rng = np.random.default_rng([self.seed, epoch, 1])
+        episodes = some_houses(self.source.demonstrations("train").episodes, self.walks, rng)
+        walked = list(
+            own_walks(
+                self.trainer.lightning_module.navigator,
+                episodes,
+                house=self.source.house,
+                encode=self.source.encode,
+                vocabulary=self.source.vocabulary,
+                beta=self.beta,
+                rng=rng,
+            )
+        )
+        write(
+            path,
+            [recording for recording, _ in walked],
+            num_frames=sum(len(labels) for _, labels in walked),
+            num_features=self.train.feature_size,
+            config={"walked_by": "the navigator", "epoch": epoch, "beta": self.beta},
+            extras={"labels": np.concatenate([labels for _, labels in walked]).astype(np.int8)},
+        )
 
 
 def some_houses(episodes: Sequence[Episode], number: int, rng: np.random.Generator) -> list[Episode]:
@@ -108,7 +112,8 @@ def own_walks(
     """Walks of the navigator with the expert's labels at each of their S frames, some episodes at a time. It is left in the mode it was in."""
     training = navigator.training
     navigator.eval()
-    with progress("walks of its own", len(episodes)) as advance:
+    with progress("walks of its own", len(episodes)) as advance, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
         for first in range(0, len(episodes), LOCKSTEP):
             batch = episodes[first : first + LOCKSTEP]
             yield _walk(navigator, batch, house, encode, vocabulary, beta, rng)

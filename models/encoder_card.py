@@ -5,8 +5,6 @@ The quality on the card is measured in test houses, which neither training nor t
 Axes: B batch, H W frame, h w heads' resolution, K classes.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ from envs.house.catalog import CLASSES
 from envs.house.rasterizer import Camera
 from models.encoder import MAX_DEPTH_M, Encoder, save_encoder, to_output_grid
 from models.pretrain import EncoderPretraining, Quality, Targets, make_targets
+from models.run_card import command, commit
 
 MEASURED_BATCHES, BATCH_SIZE = 32, 32
 PICTURE_ROWS = 8
@@ -87,8 +86,8 @@ class EncoderExport:
         quality, shown = measure(module, frames)
         stage = self.configuration["stages"]["encoder"]["data"]
         facts = {
-            "command": " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
-            "commit": _commit(),
+            "command": command(),
+            "commit": commit(),
             "seed": self.configuration["seed"],
             "num_houses": len(self.source.houses["train"]),
             "generator": test_houses[0].generator,
@@ -187,12 +186,3 @@ def _legend(figure: Figure, targets: Targets, predicted: torch.Tensor) -> None:
         if counts[k]:
             figure.gca().plot([], [], "s", color=class_colors(np.array(k)), label=CLASSES[k])
     figure.legend(loc="outside lower center", ncols=7, fontsize=8, frameon=False)
-
-
-def _commit() -> str:
-    """The commit that is checked out, `unknown` outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"

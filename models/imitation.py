@@ -11,9 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from data.datamodules import NO_ANSWER
 from models.agent import NAVIGATORS
 from models.answerer import Answerer, QuestionOnly
 from models.pacman import Pacman
+from models.parallel import over_processes
 
 CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
@@ -56,14 +58,15 @@ class NavigatorImitation(pl.LightningModule):
         self._step(batch, "val")
 
     def _step(self, batch: dict, stage: str) -> Tensor:
-        found = self.navigator.loss(batch)
-        for part, score in found["parts"].items():
-            if score.count:
-                for name, value in (("loss", score.loss), ("accuracy", score.accuracy)):
-                    self.log(f"{stage}/{part}_{name}", value, on_step=False, on_epoch=True, batch_size=score.count)
-        count = next(iter(found["parts"].values())).count
-        self.log(f"{stage}/loss", found["loss"], on_step=False, on_epoch=True, batch_size=count)
-        return found["loss"]
+        parts = self.navigator.loss(batch)["parts"]
+        wholes = over_processes(parts)
+        for name, whole in wholes.items():
+            if whole.count:
+                values = {f"{stage}/{name}_loss": whole.loss, f"{stage}/{name}_accuracy": whole.accuracy}
+                self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        loss, count = sum(whole.loss for whole in wholes.values()), next(iter(wholes.values())).count
+        self.log(f"{stage}/loss", loss, on_step=False, on_epoch=True, batch_size=count)
+        return sum(whole.weight * parts[name].loss for name, whole in wholes.items())
 
     def configure_optimizers(self) -> torch.optim.Optimizer | dict:
         optimizer = OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
@@ -106,12 +109,14 @@ class AnswererImitation(pl.LightningModule):
         self._step(batch, "val")
 
     def _step(self, batch: dict, stage: str) -> Tensor:
-        logits = self.answerer(batch["features"], batch["questions"], batch.get("mask"))
-        loss = F.cross_entropy(logits, batch["answers"])
-        accuracy = (logits.argmax(1) == batch["answers"]).float().mean()
-        values = {f"{stage}/loss": loss.detach(), f"{stage}/accuracy": accuracy}
-        self.log_dict(values, on_step=False, on_epoch=True, batch_size=len(logits))
-        return loss
+        logits, answers = self.answerer(batch["features"], batch["questions"], batch.get("mask")), batch["answers"]
+        count = int((answers != NO_ANSWER).sum())
+        loss = F.cross_entropy(logits, answers, reduction="sum", ignore_index=NO_ANSWER) / max(count, 1)
+        accuracy = (logits.argmax(1) == answers).sum() / max(count, 1)
+        whole = over_processes({"answer": (loss, accuracy, count)})["answer"]
+        values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        return whole.weight * loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from models.encoder import MAX_DEPTH_M, WHOLE, Encoder, Grid, MultitaskCNN, to_output_grid
+from models.parallel import add_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class EncoderPretraining(pl.LightningModule):
         return self.model(rgb)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
-        self.frames_seen += len(batch["rgb"])
+        self.frames_seen += len(batch["rgb"]) * self.trainer.world_size
         stride = self.hparams.pixel_stride
         row, column = torch.randint(stride, (2,)).tolist()
         return self._step(batch, "train", Grid(stride, row, column))[0]
@@ -138,6 +139,7 @@ class EncoderPretraining(pl.LightningModule):
         self.quality.update(*self._step(batch, "val")[1:])
 
     def on_validation_epoch_end(self) -> None:
+        self.quality.confusion, self.quality.sums = add_up(self.quality.confusion), add_up(self.quality.sums)
         self.log_dict({f"val/{name}": value for name, value in self.quality.summary().items()})
 
     def _step(
@@ -150,7 +152,7 @@ class EncoderPretraining(pl.LightningModule):
         shown = {f"{stage}/{name}_loss": part.detach() for name, part in parts.items()} | {
             f"{stage}/loss": total.detach()
         }
-        self.log_dict(shown, on_step=False, on_epoch=True, batch_size=len(batch["rgb"]))
+        self.log_dict(shown, on_step=False, on_epoch=True, batch_size=len(batch["rgb"]), sync_dist=True)
         return total, outputs, targets
 
     def configure_optimizers(self) -> dict:

@@ -37,9 +37,8 @@ def score(logits: Float[Tensor, "S C"], target: Int64[Tensor, " S"], weight: Flo
 
 
 def total(**parts: Score) -> dict:
-    """`loss`, to go backward from, is the sum of the parts' means; `parts` are for the record."""
-    kept = {name: part._replace(loss=part.loss.detach()) for name, part in parts.items()}
-    return {"loss": torch.stack([part.loss for part in parts.values()]).sum(), "parts": kept}
+    """`loss`, to go backward from, is the sum of the `parts`' means."""
+    return {"loss": torch.stack([part.loss for part in parts.values()]).sum(), "parts": parts}
 
 
 def prepared(navigator: nn.Module, batch: dict) -> dict:

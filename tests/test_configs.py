@@ -51,9 +51,10 @@ def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experim
 
 
 @pytest.mark.parametrize("logger", names("logger"))
-def test_every_logger_can_be_chosen_by_one_word(logger: str) -> None:
-    cfg = composed("train", ["+experiment=il", f"logger={logger}"])
-    assert callable(get_object(cfg.logger._target_))
+def test_every_logger_can_be_chosen_by_one_word_and_csv_is_written_beside_it(logger: str) -> None:
+    loggers = composed("train", ["+experiment=il", f"logger={logger}"]).logger
+    assert list(loggers) == {"off": [], "csv": ["csv"], "wandb_offline": ["csv", "wandb"]}.get(logger, ["csv", logger])
+    assert all(callable(get_object(one._target_)) for one in loggers.values())
 
 
 def test_an_unknown_experiment_is_refused_and_the_known_ones_are_named() -> None:
@@ -68,3 +69,4 @@ def test_a_finished_run_gets_a_new_folder_and_a_cut_off_one_goes_on(tmp_path: Pa
     assert train.run_name("+experiment=il,seed=0") == "il_seed-0"
     (tmp_path / "runs" / "il_seed-0" / train.FINISHED).touch()
     assert train.run_name("+experiment=il,seed=0") == "il_seed-0.2"
+    assert train.plain_name("+experiment=il,seed=0") == "il_seed-0"

@@ -57,7 +57,15 @@ def rows(folder: Path) -> list[dict]:
 
 
 def test_a_run_folder_holds_what_the_readme_promises(trained: Path) -> None:
-    for name in ("agent.ckpt", "metrics.jsonl", "table.md", "table.csv", "curves_navigator.png", "curves_answerer.png"):
+    for name in (
+        "agent.ckpt",
+        "run.json",
+        "metrics.jsonl",
+        "table.md",
+        "table.csv",
+        "curves_navigator.png",
+        "curves_answerer.png",
+    ):
         assert (trained / name).stat().st_size > 0, name
     assert list((trained / "plans").glob("*.png")) and list((trained / "films").glob("*.gif"))
     walked = [r for r in rows(trained) if r["spawn"] is not None]
@@ -82,6 +90,8 @@ def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: P
     bench.run("eval.py", *words)
     assert rows(folder) == rows(trained)
     assert (folder / "table.md").read_text() == (trained / "table.md").read_text()
+    card, of_training = (json.loads((path / "run.json").read_text()) for path in (folder, trained))
+    assert card["row"] == of_training["row"] and of_training["data"].items() <= card["data"].items()
     assert "expected one of" in bench.run("eval.py", *words, "split=tset", fails=True)
 
 

@@ -1,0 +1,56 @@
+"""Learning in several processes at once: each takes a part of every batch, and all learn from the mean over the whole.
+
+The mean over a batch's decisions is not the mean of its parts' means, as parts differ in how many decisions they hold. So
+sums and counts are added up over all processes, and each weighs its loss such that the gradient that DDP averages is the
+gradient of the whole batch's mean. One process is the case in which every weight is 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+from torch import distributed as dist
+
+Part = tuple[Tensor, Tensor, int]  # mean loss and accuracy over so many decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a part of a loss comes to over all processes; `weight` is that of this process's own mean in what it learns from."""
+
+    loss: Tensor
+    accuracy: Tensor
+    count: int
+    weight: float
+
+
+def add_up(values: Shaped[Tensor, "*shape"]) -> Shaped[Tensor, "*shape"]:
+    """The sum over all processes; `values` itself where there is one. All of them have to call it at the same time."""
+    if not _several():
+        return values
+    values = values.clone()
+    dist.all_reduce(values)
+    return values
+
+
+def over_processes(parts: Mapping[str, Part]) -> dict[str, Whole]:
+    """For each part of a loss (planner, controller, ...) what it comes to over all processes; one all-reduce for all of
+    them. ValueError never: a process that has nothing to decide has a count of 0."""
+    if not _several():
+        return {name: Whole(loss.detach(), right, count, 1.0) for name, (loss, right, count) in parts.items()}
+    rows = [torch.stack([loss.detach(), right, torch.ones_like(loss)]) * count for loss, right, count in parts.values()]
+    return {
+        name: Whole(
+            loss=loss / total.clamp(min=1),
+            accuracy=right / total.clamp(min=1),
+            count=int(total),
+            weight=dist.get_world_size() * count / max(int(total), 1),
+        )
+        for (name, (_, _, count)), (loss, right, total) in zip(parts.items(), add_up(torch.stack(rows)), strict=True)
+    }
+
+
+def _several() -> bool:
+    return dist.is_available() and dist.is_initialized()
