@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterator
@@ -39,6 +40,11 @@ def missing(path: Path) -> Iterator[bool]:
     if path.exists():
         yield False
         return
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # it would wait for its parent for ever
+        raise RuntimeError(
+            f"{path}: a worker process imports the script that started it, which makes data once more; "
+            'put what the script does behind if __name__ == "__main__":'
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:

@@ -1,6 +1,9 @@
 """Files are whole or not there, the data folder can be written, imports point one way, and the tests check types."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +68,19 @@ def test_wrong_types_and_shapes_are_found_in_functions_with_and_without_arrays()
         contains(square, "middle")
     with pytest.raises(TypeCheckError, match="poses"):
         Camera().views(np.zeros((2, 4)))
+
+
+def test_a_script_without_a_main_guard_fails_at_once_and_does_not_wait_for_its_own_parent(tmp_path: Path) -> None:
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from multiprocessing import get_context\n"
+        "from pathlib import Path\n"
+        "from envs.files import missing\n"
+        f"with missing(Path({str(tmp_path / 'data')!r})) as to_be_made:\n"
+        "    with ProcessPoolExecutor(1, get_context('spawn')) as pool:\n"
+        "        pool.submit(abs, -1).result()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    assert ran.returncode != 0 and 'if __name__ == "__main__":' in ran.stderr
