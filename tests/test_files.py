@@ -82,5 +82,7 @@ def test_a_script_without_a_main_guard_fails_at_once_and_does_not_wait_for_its_o
         "        pool.submit(abs, -1).result()\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, script], check=False, env=environment, capture_output=True, text=True, timeout=60
+    )
     assert ran.returncode != 0 and 'if __name__ == "__main__":' in ran.stderr
