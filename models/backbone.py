@@ -75,7 +75,7 @@ class Backbone(nn.Module):
 class FrozenBackbone(nn.Module):
     """A `Backbone` in evaluation mode for inference only, batch norm folded into the convolutions before it.
 
-    The folding is measurable in bfloat16, where ResNet-18 gives a quarter more frames a second.
+    The folding pays: ResNet-18 in bfloat16 on a CPU gives 15 to 30 % more frames a second.
     """
 
     def __init__(self, backbone: Backbone, precision: Precision = "auto"):
