@@ -21,10 +21,8 @@ from models.encoder import Precision, frames_to_input, inference_dtype
 from models.rebuild import rebuildable
 
 FAMILIES = ("resnet", "resnext", "wide_resnet", "regnet", "convnext", "efficientnet")  # end in a map and `avgpool`
-IMAGENET_MEAN, IMAGENET_STD = (
-    (0.485, 0.456, 0.406),
-    (0.229, 0.224, 0.225),
-)  # of colours in 0..1, as torchvision has them
+# Of colours in 0..1, as torchvision has them.
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SEED_OF_RANDOM_WEIGHTS = 0
 
 
@@ -83,9 +81,8 @@ class FrozenBackbone(nn.Module):
         self.height_px, self.width_px, self.grid = backbone.height_px, backbone.width_px, backbone.grid
         self.feature_size = backbone.feature_size
         self.dtype = inference_dtype(precision, backbone.mean.device)
-        self.layers = (
-            fold_batch_norms(backbone.layers).requires_grad_(False).to(self.dtype, memory_format=torch.channels_last)
-        )
+        layers = fold_batch_norms(backbone.layers).requires_grad_(False)
+        self.layers = layers.to(self.dtype, memory_format=torch.channels_last)
         self.register_buffer("mean", backbone.mean.detach().clone())
         self.register_buffer("std", backbone.std.detach().clone())
 
