@@ -12,6 +12,7 @@ from torch import nn
 from data.vocabulary import Vocabulary
 from envs.files import written_aside
 from models.answerer import Answerer, QuestionOnly
+from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
 from models.encoder import Encoder, FrozenEncoder
 from models.pacman import Pacman
@@ -19,7 +20,7 @@ from models.rebuild import describe, rebuild
 from models.transformer import Transformer
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-PARTS = (Encoder, *NAVIGATORS, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
+PARTS = (Encoder, Backbone, *NAVIGATORS, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
@@ -34,7 +35,7 @@ class Agent(nn.Module):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Encoder | Backbone,
         navigator: nn.Module,
         answerer: nn.Module,
         vocabulary: Vocabulary,
@@ -61,7 +62,7 @@ class Agent(nn.Module):
         """The results table's line that it plays for."""
         return self.config.get("row", "agent")
 
-    def eyes(self, precision: str = "auto") -> FrozenEncoder:
+    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)
 

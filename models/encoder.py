@@ -66,6 +66,8 @@ def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
 class Encoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 3200 for 224x224, see `feature_size`."""
 
+    recipe = ""  # nothing beside the weights, see `models.eyes.Eyes`
+
     def __init__(self, height_px: int = 224, width_px: int = 224, channels: Sequence[int] = (8, 16, 32, 32)):
         super().__init__()
         self.height_px, self.width_px, self.channels = height_px, width_px, tuple(channels)
@@ -113,7 +115,7 @@ class FrozenEncoder(nn.Module):
     def __init__(self, encoder: Encoder, precision: Precision = "auto"):
         super().__init__()
         self.height_px, self.width_px, self.feature_size = encoder.height_px, encoder.width_px, encoder.feature_size
-        self.dtype = _dtype(precision, encoder.convs[0].weight.device)
+        self.dtype = inference_dtype(precision, encoder.convs[0].weight.device)
         self.narrow = [channels <= NARROW[self.dtype] for channels in encoder.channels]
         for index, (conv, norm) in enumerate(zip(encoder.convs, encoder.norms, strict=True)):
             weight, bias = fold_batch_norm(conv, norm)
@@ -137,8 +139,11 @@ class FrozenEncoder(nn.Module):
         return x.flatten(1).float()
 
 
-def frames_to_input(rgb: Tensor, encoder: Encoder | FrozenEncoder, dtype: torch.dtype) -> Tensor:
-    """(B, H, W, 3) uint8 -> (B, 3, H, W) in 0..255; a frame's own layout is channels_last, so this is a single pass."""
+def frames_to_input(rgb: Tensor, encoder: nn.Module, dtype: torch.dtype) -> Tensor:
+    """(B, H, W, 3) uint8 -> (B, 3, H, W) in 0..255; a frame's own layout is channels_last, so this is a single pass.
+
+    ValueError for frames of other than `encoder.height_px` and `encoder.width_px`.
+    """
     expected = (encoder.height_px, encoder.width_px, 3)
     if rgb.dtype != torch.uint8 or rgb.ndim != 4 or tuple(rgb.shape[1:]) != expected:
         raise ValueError(
@@ -168,7 +173,8 @@ def _max_of_four(x: Float[Tensor, "B C4 h w"]) -> Float[Tensor, "B C h w"]:
     return torch.maximum(*left_right.split(channels // 4, dim=3)).permute(0, 3, 1, 2)
 
 
-def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+def inference_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """`auto` is bfloat16 where the device computes it in hardware; ValueError for an unknown precision."""
     if precision == "auto":
         fast = torch.cpu._is_amx_tile_supported() if device.type == "cpu" else device.type == "cuda"
         return torch.bfloat16 if fast else torch.float32

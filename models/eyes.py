@@ -10,26 +10,36 @@ import numpy as np
 import torch
 from jaxtyping import Float16, UInt8
 
+from models.backbone import Backbone, load_pretrained
 from models.encoder import Encoder, Precision, load_encoder
 
 BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
 
 
 class Eyes:
-    """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell."""
+    """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell.
 
-    def __init__(self, encoder: Encoder, *, precision: Precision = "auto") -> None:
+    `encoder.recipe` joins it: what features depend on that the weights do not say.
+    """
+
+    def __init__(self, encoder: Encoder | Backbone, *, precision: Precision = "auto") -> None:
         self.encoder = encoder
         self.frozen = encoder.eval().for_inference(precision)
         digest = hashlib.sha256(str(self.frozen.dtype).encode())
         for name, value in sorted(encoder.state_dict().items()):
             digest.update(name.encode() + value.detach().cpu().numpy().tobytes())
+        digest.update(encoder.recipe.encode())
         self.identity = digest.hexdigest()[:12]
 
     @classmethod
     def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "Eyes":
         """The encoder in a safetensors file; a relative path is looked for in the project's folder."""
         return cls(load_encoder(Path(__file__).parents[1] / weights), precision=precision)
+
+    @classmethod
+    def pretrained(cls, name: str, *, weights: str | None, grid: int = 3, precision: Precision = "auto") -> "Eyes":
+        """A network of torchvision's with its own weights, see `models.backbone.load_pretrained`."""
+        return cls(load_pretrained(name, weights=weights, grid=grid), precision=precision)
 
     def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]:
         features = np.empty((len(rgb), self.encoder.feature_size), np.float16)
