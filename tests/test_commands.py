@@ -49,6 +49,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_sweep_makes_what_single_runs_make_and_skips_what_is_finished(tmp_path, alone):
     words = ["-m", "seed=0,1", f"hydra.sweep.dir={tmp_path}"]
     train(*words)
@@ -67,6 +68,7 @@ def test_a_sweep_makes_what_single_runs_make_and_skips_what_is_finished(tmp_path
     assert (tmp_path / "toy_seed-1" / "weights.pt").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_run_folder_with_the_numbers_of_one(tmp_path):
     train("dropout=0.0", f"hydra.run.dir={tmp_path / 'one'}")
     output = train("dropout=0.0", "trainer.devices=2", "trainer.strategy=ddp", f"hydra.run.dir={tmp_path / 'two'}")

@@ -184,13 +184,12 @@ def test_a_source_takes_peoples_walks_for_its_training_split_where_they_fit(tmp_
     sizes = dict.fromkeys(("train", "val", "test"), 1)
     eyes = make_game(tmp_path / "none").eyes
     words = {"seed": 0, "houses": sizes, "questions": sizes, "human_walks": str(tmp_path / "demonstrations.h5")}
-    source, other = GeneratedEQA(**words, encode=eyes), GeneratedEQA(**words, encode=eyes)
-    source.questions_path, other.questions_path = tmp_path / "asked.jsonl", tmp_path / "others.jsonl"
+    source, other = GeneratedEQA(**words, encode=eyes), GeneratedEQA(**{**words, "seed": 1}, encode=eyes)
     game = make_game(tmp_path, configuration=source.human_configuration("train"))
     walk(game, [LEFT, STOP])
     collect(tmp_path)
     assert source.demonstrations("train").actions.tolist() == [LEFT, STOP]
-    with pytest.raises(ValueError, match="questions: expected 'others', got 'asked'"):
+    with pytest.raises(ValueError, match="questions: expected '.*', got '.*'"):
         other.demonstrations("train")
 
 
