@@ -13,6 +13,8 @@ from urllib.request import urlopen
 import pytest
 import torch
 
+from data.settings import SETTINGS
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 
@@ -69,8 +71,10 @@ def test_a_run_folder_holds_what_the_readme_promises(trained: Path) -> None:
         assert (trained / name).stat().st_size > 0, name
     assert list((trained / "plans").glob("*.png")) and list((trained / "films").glob("*.gif"))
     walked = [r for r in rows(trained) if r["spawn"] is not None]
-    assert {r["agent"] for r in walked} == {"random walk", "forward only", "PACMAN+Q", "shortest path"}
-    assert all(r["d_T"] == 0 and r["stop"] for r in walked if r["agent"].startswith("shortest"))
+    oracles = {"shortest path", "best view"}
+    assert {r["agent"] for r in walked} == {"random walk", "forward only", "nearest frontier", "PACMAN+Q", *oracles}
+    assert {r["spawn"] for r in walked} == set(SETTINGS)
+    assert all(r["d_T"] == 0 and r["stop"] for r in walked if r["agent"] in oracles and r["ep_len"] < 100)
     with (trained / "table.csv").open() as file:
         assert {"d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "rank", "correct"} <= {
             e["metric"] for e in csv.DictReader(file)
