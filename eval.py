@@ -26,15 +26,17 @@ def main(cfg: DictConfig) -> None:
         raise ValueError(f"split: expected one of {ALL_SPLITS}, got {cfg.split!r}")
     known_plays(cfg.plays)
     agent = Agent.load(Path(cfg.checkpoint))
-    trained_at = agent.config.get("scale", {}).get("name")
-    if trained_at != cfg.scale.name:
-        console.print(f"[yellow]the agent was trained at scale={trained_at} and is played at scale={cfg.scale.name}")
+    asked = OmegaConf.to_container(cfg, resolve=True)
+    for group, name in (("scale", "name"), ("data", "question_set"), ("data", "balance"), ("data", "seed")):
+        trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
+        if trained != played:
+            console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     eyes = Eyes(agent.encoder)
     source = instantiate(cfg.data, encode=eyes)
-    folder, configuration = Path(cfg.run_folder), OmegaConf.to_container(cfg, resolve=True)
+    folder = Path(cfg.run_folder)
     data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
-    card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=configuration, data=data)
+    card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=asked, data=data)
     with card.stage("results"):
         write_results(agent, source, folder=folder, split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays)
     console.print(f"results: {cfg.run_folder}")

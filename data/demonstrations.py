@@ -9,6 +9,7 @@ One HDF5 file a split. S counts frames over all episodes, E episodes, F features
     distance_m  (S,)   float32   geodesic distance to the goal region
     offsets     (E+1,) int64
     episodes    (E,)   string    envs.episode.Episode as JSON
+    labels      (S,)   int8      only where something else was done (`models.dagger`): what the expert does
 
 Attributes: format, version, configuration (JSON: all that the contents depend on). Features are stored contiguously, so
 that a reader maps them into memory instead of loading them.

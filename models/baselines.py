@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action
 from models.rebuild import rebuildable
-from models.scoring import counted, flat_decisions, labels, prepared, score, total, weights
+from models.scoring import FlatNavigator, counted, labels, weights
 from models.senses import Hearing, Seeing, Senses
 
 
@@ -40,7 +40,7 @@ class ReactiveState:
 
 
 @rebuildable
-class Reactive(nn.Module):
+class Reactive(FlatNavigator):
     """Chooses from the last `num_frames` frames, and the question if it hears one. Paper's sizes by default.
 
     As in the paper it cannot stop; `stop=True` gives it the fourth action, as in the released code. Deviations from that
@@ -96,11 +96,6 @@ class Reactive(nn.Module):
         images = self.seeing(batch["features"].flatten(0, 1)[decisions.frames])[decisions.view]
         return self._judge(images, self.hearing(batch["questions"])[decisions.walk])
 
-    def loss(self, batch: dict) -> dict:
-        """Mean cross-entropy of the actions of walks, see `models.scoring`; those that it cannot take do not count."""
-        batch = prepared(self, batch)
-        return total(action=score(self(batch), batch["decisions"].target, batch["decisions"].weight))
-
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> ReactiveState:
         """Agents that have seen nothing yet; encodes each question once."""
         question = self.hearing(questions)
@@ -154,7 +149,7 @@ class LstmState:
 
 
 @rebuildable
-class Lstm(nn.Module):
+class Lstm(FlatNavigator):
     """An LSTM that chooses at every step from frame, question if it hears one, and last action. Paper's sizes by default;
     `question_hidden=64` gives the released code's."""
 
@@ -187,20 +182,11 @@ class Lstm(nn.Module):
         self.rnn = nn.LSTM(self.senses.size, hidden_size, batch_first=True)
         self.head = nn.Linear(hidden_size, NUM_ACTIONS)
 
-    def prepare(self, batch: dict) -> dict:
-        """The batch with its `decisions`; call it before the batch goes to a GPU."""
-        return {**batch, "decisions": flat_decisions(batch)}
-
     def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
         """Logits of the actions that count, as `decisions` lists them."""
         # Padded, not packed, for the reason in `Pacman.forward`.
         hidden = self.rnn(self.senses.along(batch))[0].flatten(0, 1)
         return self.head(hidden[batch["decisions"].place])
-
-    def loss(self, batch: dict) -> dict:
-        """Mean cross-entropy of the actions of walks, see `models.scoring`."""
-        batch = prepared(self, batch)
-        return total(action=score(self(batch), batch["decisions"].target, batch["decisions"].weight))
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> LstmState:
         """Agents that have seen nothing yet; encodes each question once."""

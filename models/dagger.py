@@ -9,6 +9,7 @@ Axes: N walks in lockstep, S frames of some walks, end to end.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from envs.episode import Episode
 from envs.files import missing
 from envs.house.house import House
 from envs.house.navigation import Goal
-from envs.house.simulator import HouseSimulator
+from envs.house.simulator import HouseSimulator, enter
 from envs.progress import progress
 
 LOCKSTEP = 48
@@ -65,17 +66,15 @@ class DaggerData(NavigatorData):
     def _make(self, epoch: int, path: Path) -> None:
         rng = np.random.default_rng([self.seed, epoch, 1])
         episodes = some_houses(self.source.demonstrations("train").episodes, self.walks, rng)
-        walked = list(
-            own_walks(
-                self.trainer.lightning_module.navigator,
-                episodes,
-                house=self.source.house,
-                encode=self.source.encode,
-                vocabulary=self.source.vocabulary,
-                beta=self.beta,
-                rng=rng,
-            )
+        walk = OwnWalks(
+            self.trainer.lightning_module.navigator,
+            house=self.source.house,
+            encode=self.source.encode,
+            vocabulary=self.source.vocabulary,
+            beta=self.beta,
+            rng=rng,
         )
+        walked = list(walk(episodes))
         write(
             path,
             [recording for recording, _ in walked],
@@ -99,78 +98,68 @@ def some_houses(episodes: Sequence[Episode], number: int, rng: np.random.Generat
     return chosen[:number]
 
 
-def own_walks(
-    navigator: nn.Module,
-    episodes: Sequence[Episode],
-    *,
-    house: Callable[[str], House],
-    encode: Encode,
-    vocabulary: Vocabulary,
-    beta: float,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
-    """Walks of the navigator with the expert's labels at each of their S frames, some episodes at a time. It is left in the mode it was in."""
-    training = navigator.training
-    navigator.eval()
-    with progress("walks of its own", len(episodes)) as advance, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**31)))
-        for first in range(0, len(episodes), LOCKSTEP):
-            batch = episodes[first : first + LOCKSTEP]
-            yield _walk(navigator, batch, house, encode, vocabulary, beta, rng)
-            advance(len(batch))
-    navigator.train(training)
+@dataclass(frozen=True, slots=True)
+class OwnWalks:
+    """Lets a navigator walk, the expert helping with chance `beta`."""
 
+    navigator: nn.Module
+    house: Callable[[str], House]
+    encode: Encode
+    vocabulary: Vocabulary
+    beta: float
+    rng: np.random.Generator
 
-@torch.no_grad()
-def _walk(
-    navigator: nn.Module,
-    episodes: Sequence[Episode],
-    house: Callable[[str], House],
-    encode: Encode,
-    vocabulary: Vocabulary,
-    beta: float,
-    rng: np.random.Generator,
-) -> tuple[Recording, Int64[np.ndarray, " S"]]:
-    simulator, goals = _enter(episodes, house)
-    advisor = Advisor(_costs(simulator, episodes, goals))
-    device = next(navigator.parameters()).device
-    questions = [torch.tensor(vocabulary.encode(e.question)) for e in episodes]
-    state = navigator.initial_state(pad_sequence(questions, batch_first=True).to(device))
-    active = np.ones(len(episodes), bool)
-    record: dict[str, list] = {name: [] for name in ("features", "actions", "labels", "poses", "distance_m", "active")}
-    for _ in range(MAX_EPISODE_ACTIONS):
-        who = np.flatnonzero(active)
-        features = np.zeros((len(active), encode.encoder.feature_size), np.float16)
-        features[who] = encode(simulator.render(who)["rgb"])
-        labels = advisor(simulator.poses, active)
-        seen, going = torch.from_numpy(features).float().to(device), torch.from_numpy(active).to(device)
-        _, wished = navigator.act(state, seen, active=going, sample=True)
-        wished = wished.cpu().numpy()
-        helped = (rng.random(len(active)) < beta) | (labels == Action.STOP) | (wished == Action.STOP)
-        actions = np.where(helped, labels, wished)
-        state, _ = navigator.act(state, seen, active=going, forced=torch.from_numpy(actions).to(device))
-        now = (features, actions, labels, simulator.poses, simulator.distance_m, active)
-        for name, values in zip(record, now, strict=True):
-            record[name].append(values)
-        simulator.step(np.where(active, actions, Action.STOP))
-        active = active & (actions != Action.STOP)
-        if not active.any():
-            break
-    steps = {name: np.stack(values, 1) for name, values in record.items()}
-    walked = steps.pop("active")
-    flat = {name: values[walked] for name, values in steps.items()}
-    labels = flat.pop("labels")
-    return Recording(episodes=list(episodes), lengths=walked.sum(1), **flat), labels
+    def __call__(self, episodes: Sequence[Episode]) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
+        """Walks with the expert's labels at each of their S frames, some episodes at a time.
 
+        The navigator is left in the mode it was in, and torch's random numbers where they were.
+        """
+        training = self.navigator.training
+        self.navigator.eval()
+        with progress("walks of its own", len(episodes)) as advance, torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(self.rng.integers(2**31)))
+            for first in range(0, len(episodes), LOCKSTEP):
+                batch = episodes[first : first + LOCKSTEP]
+                yield self._walk(batch)
+                advance(len(batch))
+        self.navigator.train(training)
 
-def _enter(episodes: Sequence[Episode], house: Callable[[str], House]) -> tuple[HouseSimulator, list[Goal]]:
-    """All at the beginning of their demonstrations."""
-    ids = [episode.scene_id for episode in episodes]
-    simulator = HouseSimulator([house(i) for i in dict.fromkeys(ids)], num_agents=len(ids))
-    goals = [Goal.of(episode) for episode in episodes]
-    scenes = np.array([simulator.scene_index(i) for i in ids])
-    simulator.reset(np.arange(len(ids)), scenes, np.array([episode.start for episode in episodes]), goals)
-    return simulator, goals
+    @torch.no_grad()
+    def _walk(self, episodes: Sequence[Episode]) -> tuple[Recording, Int64[np.ndarray, " S"]]:
+        simulator, scenes = enter([episode.scene_id for episode in episodes], self.house)
+        goals = [Goal.of(episode) for episode in episodes]
+        simulator.reset(np.arange(len(scenes)), scenes, np.array([episode.start for episode in episodes]), goals)
+        advisor = Advisor(_costs(simulator, episodes, goals))
+        device = next(self.navigator.parameters()).device
+        questions = [torch.tensor(self.vocabulary.encode(e.question)) for e in episodes]
+        state = self.navigator.initial_state(pad_sequence(questions, batch_first=True).to(device))
+        active = np.ones(len(episodes), bool)
+        record: dict[str, list] = {
+            name: [] for name in ("features", "actions", "labels", "poses", "distance_m", "active")
+        }
+        for _ in range(MAX_EPISODE_ACTIONS):
+            who = np.flatnonzero(active)
+            features = np.zeros((len(active), self.encode.encoder.feature_size), np.float16)
+            features[who] = self.encode(simulator.render(who)["rgb"])
+            labels = advisor(simulator.poses, active)
+            seen, going = torch.from_numpy(features).float().to(device), torch.from_numpy(active).to(device)
+            _, wished = self.navigator.act(state, seen, active=going, sample=True)
+            wished = wished.cpu().numpy()
+            helped = (self.rng.random(len(active)) < self.beta) | (labels == Action.STOP) | (wished == Action.STOP)
+            actions = np.where(helped, labels, wished)
+            state, _ = self.navigator.act(state, seen, active=going, forced=torch.from_numpy(actions).to(device))
+            now = (features, actions, labels, simulator.poses, simulator.distance_m, active)
+            for name, values in zip(record, now, strict=True):
+                record[name].append(values)
+            simulator.step(np.where(active, actions, Action.STOP))
+            active = active & (actions != Action.STOP)
+            if not active.any():
+                break
+        steps = {name: np.stack(values, 1) for name, values in record.items()}
+        walked = steps.pop("active")
+        flat = {name: values[walked] for name, values in steps.items()}
+        labels = flat.pop("labels")
+        return Recording(episodes=list(episodes), lengths=walked.sum(1), **flat), labels
 
 
 def _costs(simulator: HouseSimulator, episodes: Sequence[Episode], goals: Sequence[Goal]) -> list:

@@ -29,7 +29,7 @@ from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.navigation import Goal
 from envs.house.rasterizer import Camera, Renderer
-from envs.house.simulator import HouseSimulator
+from envs.house.simulator import HouseSimulator, enter
 from envs.metrics import answer_ranks, walk_metrics
 from envs.progress import progress
 from models.agent import Agent
@@ -109,7 +109,7 @@ class Evaluation:
         rows: dict[str, list[dict]] = {name: [] for name in walkers}
         with progress("evaluation", len(todo) * len(walkers)) as advance:
             for batch in todo:
-                simulator, scenes = self._enter(batch)
+                simulator, scenes = enter([self.demos.episodes[s.row].scene_id for s in batch], self.source.house)
                 start = self._start(batch, simulator, scenes)
                 for name, walker in walkers.items():
                     simulator.reset(np.arange(len(scenes)), scenes, start.poses, [Goal.of(e) for e in start.episodes])
@@ -118,12 +118,6 @@ class Evaluation:
                     rows[name] += self._rows(name, batch, walked, simulator)
                     advance(1)
         return [row for name in walkers for row in sorted(rows[name], key=lambda row: settings.index(row["spawn"]))]
-
-    def _enter(self, batch: Sequence[Spawned]) -> tuple[HouseSimulator, np.ndarray]:
-        ids = [self.demos.episodes[s.row].scene_id for s in batch]
-        houses = list(dict.fromkeys(ids))
-        simulator = HouseSimulator([self.source.house(i) for i in houses], num_agents=len(ids))
-        return simulator, np.array([simulator.scene_index(i) for i in ids])
 
     def _history(self, one: Spawned) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""

@@ -85,3 +85,16 @@ def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisi
     place = (counted(batch).flatten() & (target < num_actions)).nonzero().squeeze(1)
     frames = (batch["actions"].cpu().flatten() >= 0).nonzero().squeeze(1)
     return FlatDecisions(frames, place, target[place], weights(batch).flatten()[place])
+
+
+class FlatNavigator(nn.Module):
+    """A navigator that chooses at every step: how it learns from walks, whatever it chooses with."""
+
+    def prepare(self, batch: dict) -> dict:
+        """The batch with its `decisions`; call it before the batch goes to a GPU."""
+        return {**batch, "decisions": flat_decisions(batch)}
+
+    def loss(self, batch: dict) -> dict:
+        """Mean cross-entropy of the actions of walks that it can take."""
+        batch = prepared(self, batch)
+        return total(action=score(self(batch), batch["decisions"].target, batch["decisions"].weight))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose_action
 from models.rebuild import rebuildable
-from models.scoring import flat_decisions, prepared, score, total
+from models.scoring import FlatNavigator
 from models.senses import Senses
 
 UNSEEN = -1  # place of a step that an agent did not take
@@ -69,7 +69,7 @@ class TransformerState:
 
 
 @rebuildable
-class Transformer(nn.Module):
+class Transformer(FlatNavigator):
     """Chooses at every step. `size` has to be a multiple of `num_heads`."""
 
     def __init__(
@@ -108,10 +108,6 @@ class Transformer(nn.Module):
         slopes = 2.0 ** (-8.0 * torch.arange(1, num_heads + 1) / num_heads)
         self.register_buffer("slopes", slopes, persistent=False)
 
-    def prepare(self, batch: dict) -> dict:
-        """The batch with its `decisions`; call it before the batch goes to a GPU."""
-        return {**batch, "decisions": flat_decisions(batch)}
-
     def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
         """Logits of the actions that count, as `decisions` lists them."""
         steps = self.enter(self.senses.along(batch))
@@ -120,11 +116,6 @@ class Transformer(nn.Module):
         for block in self.blocks:
             steps = block(steps, *block.split(steps), bias)
         return self.head(steps.flatten(0, 1)[batch["decisions"].place])
-
-    def loss(self, batch: dict) -> dict:
-        """Mean cross-entropy of the actions of walks, see `models.scoring`."""
-        batch = prepared(self, batch)
-        return total(action=score(self(batch), batch["decisions"].target, batch["decisions"].weight))
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> TransformerState:
         """Agents that have seen nothing yet; encodes each question once."""

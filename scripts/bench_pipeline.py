@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from data.batching import num_decisions
 from data.curriculum import length_batches
 from data.datamodules import Walks
 from data.demonstrations import Demonstrations, Recording, build
@@ -107,7 +108,12 @@ def bench_learn(args: argparse.Namespace) -> None:
         demos = Demonstrations.open(path)
         vocabulary = Vocabulary.of(demos.episodes)
         walks = Walks([demos], vocabulary)
-        batches = length_batches(demos.lengths, args.batch, rng=np.random.default_rng(0)) * args.repeats
+        batches = length_batches(walks.sizes, args.batch, rng=np.random.default_rng(0)) * args.repeats
+        decisions = num_decisions(demos.actions, demos.offsets)
+        padding = [
+            1 - sum(n.sum() for n in of) / sum(n.max() * len(n) for n in of)
+            for of in ([demos.lengths[batch] for batch in batches], [decisions[batch] for batch in batches])
+        ]
         fetch = Timed(walks.__getitems__)
         learner = NavigatorImitation(len(vocabulary.words), demos.features.shape[1])
         optimizer = learner.configure_optimizers()
@@ -124,7 +130,8 @@ def bench_learn(args: argparse.Namespace) -> None:
             learn(fetch(batch.tolist()))
     print(
         f"learn: navigator, batch {args.batch}, {len(batches)} batches of {demos.lengths.mean():.0f} actions: ms a batch: "
-        f"data {1e3 * fetch.seconds / fetch.calls:.1f}, learning {1e3 * learn.seconds / learn.calls:.1f}"
+        f"data {1e3 * fetch.seconds / fetch.calls:.1f}, learning {1e3 * learn.seconds / learn.calls:.1f}; padding: "
+        f"{padding[0]:.0%} of the frames, {padding[1]:.0%} of the planner's decisions"
     )
 
 

@@ -1,6 +1,5 @@
 """Walks of the navigator's own: the expert's labels are right wherever it gets, and it learns from them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from envs.actions import Action
 from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator
 from models.baselines import Lstm
-from models.dagger import DaggerData, own_walks, some_houses
+from models.dagger import DaggerData, OwnWalks, some_houses
 from models.encoder import Encoder
 from models.eyes import Eyes
 from models.imitation import NavigatorImitation
@@ -30,16 +29,9 @@ from models.scoring import flat_decisions
 from tests.small_house import small_house
 from tests.test_evaluation import Source, episode
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 F, L, R, STOP = (int(action) for action in Action)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def single_thread() -> Iterator[None]:
-    """In networks this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +50,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 def walks_of(source: Source, *, beta: float, seed: int = 0) -> tuple:
     torch.manual_seed(seed)
     navigator = Pacman(len(source.vocabulary.words), source.encode.encoder.feature_size, planner_hidden=16)
-    ((recording, labels),) = own_walks(
+    walk = OwnWalks(
         navigator,
-        source.demos.episodes,
         house=source.house,
         encode=source.encode,
         vocabulary=source.vocabulary,
         beta=beta,
         rng=np.random.default_rng(seed),
     )
+    ((recording, labels),) = walk(source.demos.episodes)
     assert navigator.training
     return recording, labels
 

@@ -1,7 +1,6 @@
 """The evaluation plays the real world: oracle walks end at the target, no one sees what lies ahead of the spawn."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode, Spawn
 from envs.house.house import House
+from envs.house.simulator import enter
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
 from models.encoder import Encoder
@@ -24,6 +24,8 @@ from models.pacman import Pacman
 from models.report import intervals, results_table, write_tables
 from models.walkers import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker
 from tests.small_house import small_house
+
+pytestmark = pytest.mark.usefixtures("single_thread")
 
 QUESTIONS = [
     ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
@@ -48,15 +50,6 @@ def episode(number: int) -> Episode:
         goal_radius_m=0.25,
         spawns={"start": Spawn(STARTS[number])},
     )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def single_thread() -> Iterator[None]:
-    """In networks this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Source(GeneratedEQA):
@@ -138,7 +131,8 @@ def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Eva
         straight, turned = at["T-20", episode_id], at["T-20 turned", episode_id]
         assert straight[:2] == turned[:2]
     (batch,) = batches(evaluation.demos, ("T-20 turned", "random"), 48)
-    start = evaluation._start(batch, *evaluation._enter(batch))
+    ids = [evaluation.demos.episodes[one.row].scene_id for one in batch]
+    start = evaluation._start(batch, *enter(ids, evaluation.source.house))
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
     again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
     assert start.poses.tolist() == [list(pose) for pose in again]

@@ -13,6 +13,8 @@ import torch
 from models.preemption import StopOnSignals, stop_on_signals
 from tests.toy_walks import configured, fit, logged
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 ROOT = Path(__file__).parents[1]
 STAGES = ("navigator", "answerer")
 FOLDERS = ("plain", "compiled")
@@ -41,15 +43,6 @@ class CutWhileSaving(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         if trainer.current_epoch == 2:
             raise RuntimeError("cut")
-
-
-@pytest.fixture(autouse=True)
-def single_thread():
-    """In networks this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def same(one: object, other: object) -> bool:

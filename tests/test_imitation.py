@@ -8,19 +8,12 @@ from torch.utils.data import DataLoader
 
 from models.imitation import AnswererImitation, NavigatorImitation
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 FORWARD, LEFT, RIGHT, STOP = range(4)
 
 
 LEFT_WORD, RIGHT_WORD, FEATURES = 4, 5, 12
-
-
-@pytest.fixture(autouse=True)
-def single_thread():
-    """In networks this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def trainer(folder, **options) -> pl.Trainer:

@@ -9,16 +9,9 @@ from data.curriculum import length_batches
 from models.pacman import hierarchical_targets
 from tests.toy_walks import ToySource, configured, fit, logged
 
+pytestmark = pytest.mark.usefixtures("single_thread")  # processes are forked, and threads do not survive that
+
 TWO = ["trainer.devices=2", "trainer.strategy=ddp_fork"]
-
-
-@pytest.fixture(autouse=True)
-def single_thread():
-    """Processes are forked, and threads do not survive that."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("stage", ["navigator", "answerer"])

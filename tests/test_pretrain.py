@@ -19,16 +19,9 @@ from models.encoder_card import EncoderExport, write_card
 from models.pretrain import EncoderPretraining, Quality, Targets, losses, make_targets
 from tests.small_house import small_house
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 CAMERA = Camera(140, 140)
-
-
-@pytest.fixture(autouse=True)
-def single_thread():
-    """In networks this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ Axes: N agents, M of them, K houses, G grid side, B blocks of the grid, S distan
 with most, E polygon corners of all rooms of all houses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import no_type_check
 
@@ -193,6 +193,12 @@ class HouseSimulator:
         ready = self._ready if agents is None else self._ready[agents]
         if not ready.all():
             raise ValueError(f"{np.count_nonzero(~ready)} agents are nowhere yet; reset them first")
+
+
+def enter(scene_ids: Sequence[str], house: Callable[[str], House]) -> tuple[HouseSimulator, Int64[np.ndarray, " N"]]:
+    """A simulator with one agent for each id in the houses of that name, each loaded once; and the scene of each agent."""
+    simulator = HouseSimulator([house(i) for i in dict.fromkeys(scene_ids)], num_agents=len(scene_ids))
+    return simulator, np.array([simulator.scene_index(i) for i in scene_ids])
 
 
 def _pack_rooms(houses):
