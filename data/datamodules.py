@@ -132,14 +132,15 @@ class LastFrames(Dataset):
 def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
     """This process's part of each batch; which items a batch has is decided here already."""
     parts = own_parts(batches, trainer.global_rank, trainer.world_size)
-    return DataLoader(data, batch_sampler=parts, collate_fn=_as_collated)
+    return DataLoader(data, batch_sampler=parts, collate_fn=as_collated)
 
 
 def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
     return [order[begin : begin + size] for begin in range(0, len(order), size)]
 
 
-def _as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What `__getitems__` gives is a batch already."""
     return batch
 
 

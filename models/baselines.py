@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from envs.actions import NUM_ACTIONS, Action
-from models.choosing import START, checked_odds, choose, choose_action
+from models.choosing import START, checked_odds, choose, choose_action, first_of
 from models.rebuild import rebuildable
 from models.scoring import FlatNavigator, counted, labels, weights
 from models.senses import Hearing, Seeing, Senses
@@ -118,16 +118,16 @@ class Reactive(FlatNavigator):
         *,
         forced: Int64[Tensor, " N"] | None = None,
         active: Bool[Tensor, " N"] | None = None,
-        sample: bool = False,
+        draws: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[ReactiveState, Int64[Tensor, " N"]]:
         """One step, as `Pacman.act`."""
         logits, images = self.decide(state, features)
         if forced is not None:
             actions = forced
         elif self.num_actions == NUM_ACTIONS:
-            actions = choose_action(logits, stop_odds=self.stop_odds, sample=sample)
+            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
         else:
-            actions = choose(logits, sample=sample)
+            actions = choose(logits, first_of(draws))
         active = torch.ones_like(state.fresh) if active is None else active
         images = torch.where(active[:, None, None], images, state.images.to(images.dtype))
         return ReactiveState(state.question, images, state.fresh & ~active), torch.where(
@@ -209,11 +209,13 @@ class Lstm(FlatNavigator):
         *,
         forced: Int64[Tensor, " N"] | None = None,
         active: Bool[Tensor, " N"] | None = None,
-        sample: bool = False,
+        draws: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[LstmState, Int64[Tensor, " N"]]:
         """One step, as `Pacman.act`."""
         logits, (hidden, cell) = self.decide(state, features)
-        actions = choose_action(logits, stop_odds=self.stop_odds, sample=sample) if forced is None else forced
+        actions = forced
+        if forced is None:
+            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
         active = torch.ones_like(actions, dtype=torch.bool) if active is None else active
         moved = active.unsqueeze(1)
         after = LstmState(

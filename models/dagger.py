@@ -112,12 +112,11 @@ class OwnWalks:
     def __call__(self, episodes: Sequence[Episode]) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
         """Walks with the expert's labels at each of their S frames, some episodes at a time.
 
-        The navigator is left in the mode it was in, and torch's random numbers where they were.
+        The navigator is left in the mode it was in.
         """
         training = self.navigator.training
         self.navigator.eval()
-        with progress("walks of its own", len(episodes)) as advance, torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(self.rng.integers(2**31)))
+        with progress("walks of its own", len(episodes)) as advance:
             for first in range(0, len(episodes), LOCKSTEP):
                 batch = episodes[first : first + LOCKSTEP]
                 yield self._walk(batch)
@@ -143,7 +142,8 @@ class OwnWalks:
             features[who] = self.encode(simulator.render(who)["rgb"])
             labels = advisor(simulator.poses, active)
             seen, going = torch.from_numpy(features).float().to(device), torch.from_numpy(active).to(device)
-            _, wished = self.navigator.act(state, seen, active=going, sample=True)
+            draws = torch.from_numpy(self.rng.random((len(active), 2))).to(device)
+            _, wished = self.navigator.act(state, seen, active=going, draws=draws)
             wished = wished.cpu().numpy()
             helped = (self.rng.random(len(active)) < self.beta) | (labels == Action.STOP) | (wished == Action.STOP)
             actions = np.where(helped, labels, wished)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from data.datamodules import NO_ANSWER
 from models.agent import NAVIGATORS
@@ -43,10 +43,15 @@ class NavigatorImitation(pl.LightningModule):
     ):
         super().__init__()
         self.save_hyperparameters()
-        _known("optimizer", optimizer, OPTIMIZERS)
-        _known("schedule", schedule, SCHEDULES)
-        _known("navigator", navigator, CLASSES)
+        known("optimizer", optimizer, OPTIMIZERS)
+        known("schedule", schedule, SCHEDULES)
+        known("navigator", navigator, CLASSES)
         self.navigator = CLASSES[navigator](vocabulary_size, feature_size, **(options or {}))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {"navigator": self.navigator}
 
     def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
         return self.navigator.prepare(batch)
@@ -96,11 +101,17 @@ class AnswererImitation(pl.LightningModule):
     ):
         super().__init__()
         self.save_hyperparameters()
-        _known("optimizer", optimizer, OPTIMIZERS)
+        known("optimizer", optimizer, OPTIMIZERS)
+        self.part = "question_only" if question_only else "answerer"
         if question_only:
             self.answerer = QuestionOnly(vocabulary_size, num_answers, **(options or {}))
         else:
             self.answerer = Answerer(vocabulary_size, num_answers, feature_size, **(options or {}))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {self.part: self.answerer}
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:
         return self._step(batch, "train")
@@ -122,6 +133,6 @@ class AnswererImitation(pl.LightningModule):
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
 
 
-def _known(what: str, name: str, known: Collection[str]) -> None:
+def known(what: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         raise ValueError(f"{what}: expected one of {sorted(known)}, got {name!r}")

@@ -17,12 +17,13 @@ from typing import Literal
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action
 from models.question import QuestionEncoder
 from models.rebuild import rebuildable
-from models.scoring import counted, labels, prepared, score, total, weights
+from models.scoring import Judged, Navigator, counted, labels, weights
 from models.senses import projection
 
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
@@ -40,17 +41,22 @@ class HierarchicalTargets:
     planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 at t = 0
 
 
-def hierarchical_targets(actions: Int64[Tensor, "B T"], max_repeats: int = 5) -> HierarchicalTargets:
+def hierarchical_targets(
+    actions: Int64[Tensor, "B T"], max_repeats: int = 5, *, asked: Bool[Tensor, "B T"] | None = None
+) -> HierarchicalTargets:
     """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
 
-    The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps.
+    The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
+    where it was `asked`, which an agent of its own may do within a run and choose the same action again.
     """
     valid = actions >= 0
     first = torch.ones_like(valid[:, :1])
     starts = torch.cat([first, actions[:, 1:] != actions[:, :-1]], dim=1)
     steps = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
-    place = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats
-    queries = valid & (place == 0)
+    if asked is None:
+        asked = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats == 0
+    place = steps - torch.where(asked, steps, 0).cummax(1).values
+    queries = valid & asked
     controls = valid & ~torch.cat([first, ~first.expand(-1, actions.shape[1] - 1)], dim=1)
     last_place = torch.cat([first * 0, place[:, :-1]], dim=1)
     return HierarchicalTargets(
@@ -102,6 +108,12 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
     """
     actions, wanted, counts, weight = batch["actions"].cpu(), labels(batch), counted(batch), weights(batch)
     targets = hierarchical_targets(actions, max_repeats)
+    if "asked" in batch:
+        own = torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None]
+        targets = hierarchical_targets(
+            actions, max_repeats, asked=torch.where(own, batch["asked"].cpu(), targets.queries)
+        )
+    repeats = targets.repeats if "asked" in batch else wanted == targets.running
     num_walks, num_steps = actions.shape
 
     walk, step = targets.queries.nonzero(as_tuple=True)
@@ -124,7 +136,7 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
         controller_frame=index[len(walk) :],
         controller_planner=control_walk * width + targets.planner_step[control_walk, control_step],
         controller_input=targets.running[control_walk, control_step],
-        controller_target=(wanted == targets.running)[control_walk, control_step].long(),
+        controller_target=repeats[control_walk, control_step].long(),
         controller_weight=weight[control_walk, control_step],
     )
 
@@ -150,7 +162,7 @@ class Decision:
 
 
 @rebuildable
-class Pacman(nn.Module):
+class Pacman(Navigator):
     """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
 
     `stop_odds`: see `models.choosing.choose_action`. `with_question=False` makes it deaf.
@@ -229,15 +241,14 @@ class Pacman(nn.Module):
         )
         return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
 
-    def loss(self, batch: dict) -> dict:
-        """Teacher forcing on walks, see `models.scoring`: the planner's mean cross-entropy plus the controller's."""
-        batch = prepared(self, batch)
+    def judge(self, batch: dict) -> dict[str, Judged]:
+        """The planner's decisions and the controller's."""
         decisions = batch["decisions"]
         planner_logits, controller_logits = self(batch)
-        return total(
-            planner=score(planner_logits, decisions.planner_target, decisions.planner_weight),
-            controller=score(controller_logits, decisions.controller_target, decisions.controller_weight),
-        )
+        return {
+            "planner": Judged(planner_logits, decisions.planner_target, decisions.planner_weight),
+            "controller": Judged(controller_logits, decisions.controller_target, decisions.controller_weight),
+        }
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
         """Agents that have seen nothing yet; encodes each question once."""
@@ -246,6 +257,36 @@ class Pacman(nn.Module):
         running = torch.full_like(questions[:, 0], START)
         hidden = (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
         return PacmanState(question, hidden, running, torch.zeros_like(running))
+
+    def follow(
+        self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
+    ) -> PacmanState:
+        """The state after given histories, padded with actions of -1, as `act` reaches it step by step: only the frames
+        at which the planner is asked are looked at."""
+        state, walked = self.initial_state(questions), (actions[:, :1] >= 0).any(1).nonzero().squeeze(1)
+        if not len(walked):
+            return state
+        actions, features = actions[walked], features[walked]
+        targets = hierarchical_targets(actions, self.max_repeats)
+        walk, step = targets.queries.nonzero(as_tuple=True)
+        image = self.image_projection(features[walk, step].to(self.planner_head.weight.dtype))
+        inputs = torch.cat([image, state.question[walked][walk], self.action_embedding(targets.running[walk, step])], 1)
+        asked = targets.queries.sum(1)
+        padded = inputs.new_zeros(len(walked), int(asked.max()), inputs.shape[1])
+        padded[walk, targets.planner_step[walk, step] + 1] = inputs
+        packed = pack_padded_sequence(padded, asked.cpu(), batch_first=True, enforce_sorted=False)
+        after = self.planner(packed)[1]
+        length = (actions >= 0).sum(1)
+        last_asked = torch.where(targets.queries, torch.arange(actions.shape[1], device=actions.device), -1).amax(1)
+        hidden = [h.squeeze(0) for h in (after if isinstance(after, tuple) else (after,))]
+        return PacmanState(
+            question=state.question,
+            hidden=tuple(
+                old.index_copy(0, walked, new.to(old.dtype)) for old, new in zip(state.hidden, hidden, strict=True)
+            ),
+            running=state.running.index_copy(0, walked, actions.gather(1, length[:, None] - 1).squeeze(1)),
+            repeats=state.repeats.index_copy(0, walked, length - last_asked),
+        )
 
     def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
         """Asks both planner and controller of all agents; `act` takes the one whose turn it is."""
@@ -269,18 +310,20 @@ class Pacman(nn.Module):
         *,
         forced: Int64[Tensor, " N"] | None = None,
         active: Bool[Tensor, " N"] | None = None,
-        sample: bool = False,
+        draws: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[PacmanState, Int64[Tensor, " N"]]:
         """One primitive step: the frames' features -> the next state and actions.
 
         `forced` actions are taken instead of the agent's own (warm-up along a given history). Rows that are not `active`
-        keep their state and return STOP, whatever `forced` holds for them. `sample` draws from the
-        distribution as it is, without `stop_odds`, instead of taking the best.
+        keep their state and return STOP, whatever `forced` holds for them. With `draws`, uniform in 0..1, an action is
+        drawn from the distribution as it is, without `stop_odds`, in place of the best: the first for planner or action,
+        the second for the controller.
         """
         decision = self.decide(state, features)
         if forced is None:
-            repeat = decision.may_repeat & (choose(decision.controller_logits, sample=sample) == REPEAT)
-            planned = choose_action(decision.planner_logits, stop_odds=self.stop_odds, sample=sample)
+            of_planner, of_controller = (None, None) if draws is None else draws.unbind(1)
+            repeat = decision.may_repeat & (choose(decision.controller_logits, of_controller) == REPEAT)
+            planned = choose_action(decision.planner_logits, stop_odds=self.stop_odds, draws=of_planner)
             actions = torch.where(repeat, state.running, planned)
         else:
             repeat, actions = decision.may_repeat & (forced == state.running), forced

@@ -35,6 +35,12 @@ def add_up(values: Shaped[Tensor, "*shape"]) -> Shaped[Tensor, "*shape"]:
     return values
 
 
+def mean_over_processes(values: Shaped[Tensor, " N"]) -> Tensor:
+    """The mean over the values of all processes."""
+    total = add_up(torch.stack([values.sum(), values.new_tensor(float(len(values)))]))
+    return total[0] / total[1]
+
+
 def over_processes(parts: Mapping[str, Part]) -> dict[str, Whole]:
     """For each part of a loss (planner, controller, ...) what it comes to over all processes; one all-reduce for all of
     them. ValueError never: a process that has nothing to decide has a count of 0."""

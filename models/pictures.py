@@ -12,8 +12,10 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from envs.files import written_aside
-from envs.house.catalog import PALETTE, QUERYABLE
+from envs.house.build import build_scene
+from envs.house.catalog import PALETTE, QUERYABLE, load_catalog
 from envs.house.house import House
+from envs.house.rasterizer import Camera, Renderer
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -23,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 GIF_FRAME_MS = 160
+NUM_VIEWS = 6  # beside a plan
 PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they are in inches
 
 
@@ -84,6 +87,19 @@ def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label
     axis.plot(x, z, style, color=color, linewidth=1.8, label=label, zorder=7)
     axis.plot(x[0], z[0], "o", color=color, markersize=5, zorder=7)
     axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
+
+
+def frames_along(house: House, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
+    """What is seen from each pose of a walk."""
+    renderer = Renderer(Camera(), ("rgb",))
+    renderer.load([build_scene(house, load_catalog())])
+    return renderer.render(np.zeros(len(poses), np.int32), np.array(poses))["rgb"]
+
+
+def some_views(frames: UInt8[np.ndarray, "T H W 3"]) -> list[tuple[str, np.ndarray]]:
+    """A few frames from the first to the last, with their steps."""
+    steps = np.linspace(0, len(frames) - 1, NUM_VIEWS).astype(int)
+    return [(f"step {step}", frames[step]) for step in steps]
 
 
 def plan_of_walk(

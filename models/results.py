@@ -4,34 +4,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytorch_lightning as pl
-from jaxtyping import UInt8
 
 from data.generated import GeneratedEQA
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.house import House
-from envs.house.rasterizer import Camera, Renderer
 from envs.progress import console
 from models.agent import Agent
+from models.checkpoints import fitting_agent
 from models.evaluation import Evaluation
 from models.eyes import Eyes
-from models.pictures import film, plan_of_walk
+from models.pictures import film, frames_along, plan_of_walk, some_views
 from models.report import learning_curves, results_table, write_rows, write_tables
+from models.walkers import NavigatorWalker
 
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
-PLAYS = ("all", "own", "answerer")
-NUM_PLANS, NUM_FILMS, NUM_VIEWS = 12, 4, 6
+PLAYS = ("all", "own", "answerer", "start")
+FITTED = ("navigator", "answerer", "question_only")  # parts of an agent
+NUM_PLANS, NUM_FILMS = 12, 4
 
 
-class ImitationResults:
+class AgentResults:
     """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
 
-    What an experiment does not fit it takes from another run's agent: `checkpoint` is its file, or "last" for the newest
-    under runs/ that has this data's vocabulary and encoder. `plays` is "all", every line of the table, or "own", the
-    agent's alone, or "answerer", the agent's and the shortest paths', for a row that differs in how it answers.
+    What an experiment does not fit it takes from another run's agent, see `models.checkpoints.fitting_agent`. `plays` is
+    "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
+    that differs in how it answers; "start", the agent's and that of the other agent, for one that goes on from it.
     ValueError, before anything is fitted, where there is no such agent.
     """
 
@@ -43,20 +40,20 @@ class ImitationResults:
         configuration: dict,
         split: str,
         checkpoint: str | None = None,
+        start: str | None = None,
         plays: str = "all",
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
         self.plays = known_plays(plays)
-        self.other = None if checkpoint is None else fitting_agent(checkpoint, source)
+        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
-        parts = {"navigator": "navigator", "answerer": "answerer", "question_only": "answerer"}
+        parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
+        for module in fitted.values():
+            parts |= module.parts
         agent = Agent(
             encoder=self.source.encode.encoder,
-            **{
-                stage: getattr(fitted[stage], part) if stage in fitted else getattr(self.other, stage)
-                for stage, part in parts.items()
-            },
+            **parts,
             vocabulary=self.source.vocabulary,
             config=self.configuration,
         )
@@ -71,6 +68,7 @@ class ImitationResults:
             seed=self.configuration["seed"],
             eyes=self.source.encode,
             plays=self.plays,
+            start=self.other,
         )
 
 
@@ -80,33 +78,18 @@ def known_plays(plays: str) -> str:
     return plays
 
 
-def fitting_agent(checkpoint: str, source: GeneratedEQA, *, runs: Path = Path("runs")) -> Agent:
-    """The agent whose parts are used again, see `ImitationResults`."""
-    last = checkpoint == "last"
-    paths = sorted(runs.rglob("agent.ckpt"), key=lambda p: -p.stat().st_mtime) if last else [Path(checkpoint)]
-    remedy = "python train.py +experiment=il with the same words for scale and data makes one"
-    for path in paths:
-        agent = Agent.load(path)
-        differs = [
-            name
-            for name, same in (
-                ("vocabulary", agent.vocabulary == source.vocabulary),
-                ("encoder", Eyes(agent.encoder).identity == source.encode.identity),
-            )
-            if not same
-        ]
-        if not differs:
-            console.print(f"what is not fitted comes from {path}")
-            return agent
-        if not last:
-            raise ValueError(f"checkpoint: expected an agent of this data, {path} has another {differs[0]}; {remedy}")
-    raise ValueError(f"checkpoint: expected an agent of this data under {runs.resolve()}, found none; {remedy}")
-
-
 def write_results(
-    agent: Agent, source: GeneratedEQA, *, folder: Path, split: str, seed: int, eyes: Eyes, plays: str = "all"
+    agent: Agent,
+    source: GeneratedEQA,
+    *,
+    folder: Path,
+    split: str,
+    seed: int,
+    eyes: Eyes,
+    plays: str = "all",
+    start: Agent | None = None,
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `ImitationResults`."""
+    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, eyes=eyes)
     walkers = evaluation.walkers(seed)
@@ -116,6 +99,8 @@ def write_results(
         chosen = {agent.name: walkers[agent.name]}
         if plays == "answerer":
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
+        if plays == "start":
+            chosen = {start.name: NavigatorWalker(start.navigator), **chosen}
         rows = evaluation.play(chosen)
     scale = agent.config.get("scale", {}).get("name", "?")
     title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
@@ -137,8 +122,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
         shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []
         episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
         house = source.house(episode.scene_id)
-        frames = _frames(house, row["poses"])
-        steps = np.linspace(0, len(frames) - 1, NUM_VIEWS).astype(int)
+        frames = frames_along(house, row["poses"])
         plan_of_walk(
             folder / "plans" / f"{number:02d}_{row['episode_id']}.png",
             house,
@@ -150,7 +134,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
                 *shortest,
                 (row["poses"], "#c0392b", "agent", "-"),
             ],
-            views=[(f"step {step}", frames[step]) for step in steps],
+            views=some_views(frames),
         )
         if number < NUM_FILMS:
             film(folder / "films" / f"{number:02d}_{row['episode_id']}.gif", frames, _captions(row))
@@ -164,13 +148,6 @@ def _in_turn(rows: Sequence[dict]) -> list[dict]:
         turns.append(seen[row["question_type"]])
         seen[row["question_type"]] += 1
     return [rows[n] for n in sorted(range(len(rows)), key=lambda n: (turns[n], n))]
-
-
-def _frames(house: House, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
-    """What is seen from each pose of a walk."""
-    renderer = Renderer(Camera(), ("rgb",))
-    renderer.load([build_scene(house, load_catalog())])
-    return renderer.render(np.zeros(len(poses), np.int32), np.array(poses))["rgb"]
 
 
 def _captions(row: dict) -> list[list[str]]:

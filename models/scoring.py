@@ -3,7 +3,8 @@
 A batch has features (B, T, F) of any float type; actions (B, T) int64, padded with -1, each walk ending with STOP;
 questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
 history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts;
-optionally labels (B, T) int64, what should have been done where the walk did something else.
+optionally labels (B, T) int64, what should have been done where the walk did something else; optionally asked (B, T) bool,
+with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell.
 
 A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
 no answer from it; its `loss` gives `total` of its parts' scores.
@@ -87,14 +88,35 @@ def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisi
     return FlatDecisions(frames, place, target[place], weights(batch).flatten()[place])
 
 
-class FlatNavigator(nn.Module):
+class Judged(NamedTuple):
+    """What a part of a navigator says at the S decisions that count, and what it should have said."""
+
+    logits: Tensor  # (S, C)
+    target: Tensor  # (S,)
+    weight: Tensor  # (S,)
+
+
+class Navigator(nn.Module):
+    """What learning asks of a navigator. `judge` takes a batch that `prepare` has seen and gives each part's decisions."""
+
+    def prepare(self, batch: dict) -> dict:
+        raise NotImplementedError
+
+    def judge(self, batch: dict) -> dict[str, Judged]:
+        raise NotImplementedError
+
+    def loss(self, batch: dict) -> dict:
+        """Teacher forcing on walks: the sum of the parts' mean cross-entropies."""
+        return total(**{name: score(*judged) for name, judged in self.judge(prepared(self, batch)).items()})
+
+
+class FlatNavigator(Navigator):
     """A navigator that chooses at every step: how it learns from walks, whatever it chooses with."""
 
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
         return {**batch, "decisions": flat_decisions(batch)}
 
-    def loss(self, batch: dict) -> dict:
-        """Mean cross-entropy of the actions of walks that it can take."""
-        batch = prepared(self, batch)
-        return total(action=score(self(batch), batch["decisions"].target, batch["decisions"].weight))
+    def judge(self, batch: dict) -> dict[str, Judged]:
+        """The actions of walks that it can take."""
+        return {"action": Judged(self(batch), batch["decisions"].target, batch["decisions"].weight)}

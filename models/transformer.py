@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from envs.actions import NUM_ACTIONS, Action
-from models.choosing import START, checked_odds, choose_action
+from models.choosing import START, checked_odds, choose_action, first_of
 from models.rebuild import rebuildable
 from models.scoring import FlatNavigator
 from models.senses import Senses
@@ -66,6 +66,20 @@ class TransformerState:
     values: tuple[Float[Tensor, "N H T E"], ...]
     places: Int64[Tensor, "N T"]  # the agent's how-manieth step it was; UNSEEN where it took none
     running: Int64[Tensor, " N"]  # the action taken last, START at first
+
+    @property
+    def num_steps(self) -> int:
+        return self.places.shape[1]
+
+    def aligned(self, steps: int) -> "TransformerState":
+        """The same with more steps in front, which no agent has taken."""
+        more = steps - self.num_steps
+
+        def longer(old: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(F.pad(tensor, (0, 0, more, 0)) for tensor in old)
+
+        places = F.pad(self.places, (more, 0), value=UNSEEN)
+        return TransformerState(self.question, longer(self.keys), longer(self.values), places, self.running)
 
 
 @rebuildable
@@ -151,12 +165,14 @@ class Transformer(FlatNavigator):
         *,
         forced: Int64[Tensor, " N"] | None = None,
         active: Bool[Tensor, " N"] | None = None,
-        sample: bool = False,
+        draws: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[TransformerState, Int64[Tensor, " N"]]:
         """One step, as `Pacman.act`."""
         active = torch.ones_like(state.running, dtype=torch.bool) if active is None else active
         logits, after = self.decide(state, features, active=active)
-        actions = choose_action(logits, stop_odds=self.stop_odds, sample=sample) if forced is None else forced
+        actions = forced
+        if forced is None:
+            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
         running = torch.where(active, actions, state.running)
         after = TransformerState(after.question, after.keys, after.values, after.places, running)
         return after, torch.where(active, actions, int(Action.STOP))

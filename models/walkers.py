@@ -20,6 +20,7 @@ from envs.actions import Action
 from envs.episode import Episode
 from envs.house.house import House
 from envs.house.navigation import Goal
+from models.states import after_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,7 @@ class NavigatorWalker:
 
     @torch.inference_mode()
     def begin(self, start: Start) -> None:
-        self.state = self.navigator.initial_state(start.questions)
-        for t in range(start.actions.shape[1]):
-            taken = start.actions[:, t]
-            self.state, _ = self.navigator.act(
-                self.state, start.features[:, t], forced=taken.clamp(min=0), active=taken >= 0
-            )
+        self.state = after_history(self.navigator, start.questions, start.features, start.actions)
 
     @torch.inference_mode()
     def act(self, features: Float[torch.Tensor, "N F"] | None, active: Bool[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:

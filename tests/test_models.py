@@ -211,7 +211,7 @@ def test_an_agent_stops_once_the_odds_make_stop_the_likeliest_and_draws_without_
         assert (ready.act(state, features)[1] == (STOP if stops else FORWARD)).all()
         assert (plain.act(state, features)[1] == FORWARD).all()
         torch.manual_seed(0)
-        drawn = (ready.act(state, features, sample=True)[1] == STOP).float().mean()
+        drawn = (ready.act(state, features, draws=torch.rand(500, 2))[1] == STOP).float().mean()
         assert abs(drawn - stop) < 0.04
     with pytest.raises(ValueError, match="stop_odds"):
         small_pacman(stop_odds=0.0)
@@ -298,7 +298,7 @@ def test_sampling_follows_the_softmax():
     navigator.planner_head.weight.data.zero_()
     navigator.planner_head.bias.data[:] = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
     state = navigator.initial_state(torch.ones(20000, 2, dtype=torch.int64))
-    _, actions = navigator.act(state, torch.zeros(20000, 6), sample=True)
+    _, actions = navigator.act(state, torch.zeros(20000, 6), draws=torch.rand(20000, 2))
     torch.testing.assert_close(actions.bincount() / 20000, torch.tensor([0.5, 0.3, 0.15, 0.05]), atol=0.015, rtol=0)
 
 

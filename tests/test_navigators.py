@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from models.baselines import Lstm, Reactive
 from models.pacman import Pacman, hierarchical_targets
 from models.rebuild import describe, rebuild
+from models.states import after_history, joined, rows
 from models.transformer import Transformer
 from models.walkers import NavigatorWalker, Start
 from tests.walk_batches import random_walks, walk_batch
@@ -192,7 +193,7 @@ def test_networks_run_under_autocast_and_on_half_precision_features(make, dtype)
         loss = navigator.loss(batch)["loss"]
         state = navigator.initial_state(batch["questions"])
         for t in range(2):
-            state, _ = navigator.act(state, batch["features"][:, t], sample=True)
+            state, _ = navigator.act(state, batch["features"][:, t], draws=torch.rand(len(batch["actions"]), 2))
     loss.backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in navigator.parameters())
 
@@ -200,10 +201,10 @@ def test_networks_run_under_autocast_and_on_half_precision_features(make, dtype)
 def test_a_reactive_navigator_without_stop_never_stops_whatever_it_sees():
     questions, frames = questions_and_frames(300, 8)
     navigator = FLAT["reactive"](stop_odds=1e6).eval()
-    for sample in (False, True):
+    for draws in (None, torch.rand(300, 2)):
         state = navigator.initial_state(questions)
         for frame in frames * 10:
-            state, actions = navigator.act(state, frame, sample=sample)
+            state, actions = navigator.act(state, frame, draws=draws)
             assert set(actions.tolist()) <= {FORWARD, LEFT, RIGHT}
 
 
@@ -219,10 +220,48 @@ def test_who_can_stop_does_so_once_the_odds_make_it_the_likeliest_and_draws_with
         state = navigator.initial_state(questions)
         assert (navigator.act(state, frames[0])[1] == (STOP if stops else FORWARD)).all()
         torch.manual_seed(0)
-        drawn = navigator.act(state, frames[0], sample=True)[1]
+        drawn = navigator.act(state, frames[0], draws=torch.rand(2000, 2))[1]
         torch.testing.assert_close(drawn.bincount() / 2000, torch.tensor([0.8, 0.1, 0.06, 0.04]), atol=0.03, rtol=0)
     with pytest.raises(ValueError, match="stop_odds"):
         make(stop_odds=0.0)
+
+
+@torch.no_grad()
+def test_pacman_is_after_a_history_where_its_steps_would_have_brought_it():
+    rng = np.random.default_rng(5)
+    for planner in ("lstm", "gru"):
+        navigator = Pacman(9, 6, planner_hidden=12, planner=planner).eval()
+        walks = [*random_walks(rng), []]
+        batch = walk_batch(rng, walks)
+        history = (batch["questions"], batch["features"], batch["actions"])
+        state = navigator.initial_state(batch["questions"])
+        for t in range(batch["actions"].shape[1]):
+            taken = batch["actions"][:, t]
+            state, _ = navigator.act(state, batch["features"][:, t], forced=taken.clamp(min=0), active=taken >= 0)
+        after = after_history(navigator, *history)
+        assert (after.running == state.running).all() and (after.repeats == state.repeats).all()
+        for one, other in zip(after.hidden, state.hidden, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@every
+@torch.no_grad()
+def test_agents_that_are_taken_out_and_put_together_again_walk_on_as_before(make):
+    rng = np.random.default_rng(6)
+    navigator, batch = make().eval(), walk_batch(rng, random_walks(rng))
+    questions, features = batch["questions"], batch["features"]
+    whole = navigator.initial_state(questions)
+    for t in range(3):
+        whole, _ = navigator.act(whole, features[:, t])
+    late, early = torch.arange(2), torch.arange(2, len(questions))
+    fresh = rows(navigator.initial_state(questions), late)
+    mixed = joined(rows(whole, early), fresh)
+    mixed, actions = navigator.act(mixed, torch.cat([features[early, 3], features[late, 0]]))
+    _, of_whole = navigator.act(whole, features[:, 3])
+    alone, of_fresh = navigator.act(fresh, features[late, 0])
+    assert actions.tolist() == [*of_whole[early].tolist(), *of_fresh.tolist()]
+    again = rows(mixed, torch.arange(len(early), len(questions)))
+    assert (navigator.act(again, features[late, 1])[1] == navigator.act(alone, features[late, 1])[1]).all()
 
 
 @torch.no_grad()

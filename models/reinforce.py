@@ -1,0 +1,319 @@
+"""How a navigator learns by walking: REINFORCE for the answer (Das et al. 2018, Sec. 5), and PPO on the same walks.
+
+`training_step` lets the navigator walk a batch of episodes, all of them to their end and all under the same weights, and
+raises the log-probability of each decision, the planner's and the controller's alike, by its advantage: the return that
+follows that very decision, less a baseline. Encoder and answerer are frozen. A walk is learned from as a demonstration is,
+teacher-forced along what was done, so every navigator of `models.agent.NAVIGATORS` that can stop can be fine-tuned.
+
+Deviations from the released code, by choice: many episodes an update, not one; the first action at the spawn learns too;
+a forced return of the controller does not; Adam. `configs/stage/practice.yaml` names what brings that code's constants.
+
+Axes: M episodes, T steps of history and walk, S decisions, C what they choose from.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from models.critic import Critic
+from models.imitation import OPTIMIZERS, known
+from models.parallel import add_up, mean_over_processes
+from models.rebuild import REBUILDABLE
+from models.returns import generalized_advantages, others_mean, returns_to_go, without_cut_ends
+from models.rollouts import Rollout
+from models.scoring import Judged, prepared
+
+BASELINES = ("none", "running", "samples", "critic")
+SHOWN = 3  # walks of validation that are drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What an episode's steps are worth for learning."""
+
+    advantages: Float[Tensor, "M T"]
+    returns: Float[Tensor, "M T"]  # what the critic learns
+    counts: Bool[Tensor, "M T"]
+
+
+class NavigatorReinforcement(pl.LightningModule):
+    """Fine-tunes the agent of `models.practice.PracticeData`.
+
+    `baseline`: none; running, a mean over past episodes' rewards that forgets by `baseline_decay` each update (the paper's);
+    samples, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `smoothing`. `clip` makes it PPO
+    with `passes` over the walks of an update in `minibatches` steps each; without, there is one step. `warm_up`: updates in
+    which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
+    `options` replace arguments of the navigator, such as stop_odds. ValueError for settings that do not go together.
+
+    Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
+    d_T, d_min, entered, cut; for train also loss, entropy, kl to the navigator it began with (each a decision's mean),
+    grad_norm; time/* seconds by what is done, and time/steps_per_second.
+    """
+
+    def __init__(
+        self,
+        navigator: dict,
+        answerer: dict,
+        samples: int,
+        *,
+        lr: float,
+        optimizer: str = "adam",
+        baseline: str = "running",
+        baseline_decay: float = 0.95,
+        discount: float = 1.0,
+        smoothing: float = 0.95,
+        normalize: bool = False,
+        entropy_weight: float = 0.0,
+        kl_weight: float = 0.0,
+        clip: float | None = None,
+        passes: int = 1,
+        minibatches: int = 1,
+        chunk: int = 16,
+        max_grad_norm: float = 5.0,
+        critic_lr: float = 1e-3,
+        warm_up: int = 0,
+        answerer_lr: float = 0.0,
+        options: dict | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        self.automatic_optimization = False
+        known("optimizer", optimizer, OPTIMIZERS)
+        known("baseline", baseline, BASELINES)
+        if clip is None and passes * minibatches > 1:
+            raise ValueError(
+                f"passes, minibatches: expected 1 without clip, got {passes} and {minibatches}; set clip=0.2"
+            )
+        if warm_up and baseline != "critic":
+            raise ValueError(f"warm_up: expected 0 without a critic, got {warm_up}; set baseline=critic")
+        arguments = {**navigator["arguments"], "dropout": 0.0, **(options or {})}
+        self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
+        if getattr(self.navigator, "num_actions", 4) < 4:
+            raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
+        self.answerer = REBUILDABLE[answerer["class"]](**answerer["arguments"])
+        self.start.requires_grad_(False)
+        self.answerer.requires_grad_(answerer_lr > 0)
+        self.critic = None
+        if baseline == "critic":
+            self.critic = Critic(arguments["vocabulary_size"], arguments["feature_size"])
+        self.register_buffer("usual_reward", torch.full((), torch.nan))
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {"navigator": self.navigator, "answerer": self.answerer}
+
+    def setup(self, stage: str) -> None:
+        """Begins with the agent's weights; a checkpoint that is resumed from comes after this."""
+        agent = self.trainer.datamodule.agent
+        for network in (self.navigator, self.start):
+            network.load_state_dict(agent.navigator.state_dict())
+        self.answerer.load_state_dict(agent.answerer.state_dict())
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        rollouts = self.trainer.datamodule.rollouts["train"]
+        rollout = rollouts(self.navigator, self.answerer, batch)
+        with rollouts.clock("learn"):
+            figures = self._learn(rollout)
+        self._log_figures("train", {**_figures(rollout), **figures}, len(batch["rows"]))
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        data = self.trainer.datamodule
+        rollout = data.rollouts["val"](self.navigator, self.answerer, batch)
+        self._log_figures("val", _figures(rollout), len(batch["rows"]))
+        if batch_idx == 0 and self.trainer.is_global_zero:
+            folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
+            data.draw(batch["rows"][:SHOWN].tolist(), rollout, folder)
+
+    def on_train_epoch_end(self) -> None:
+        rollouts = self.trainer.datamodule.rollouts["train"]
+        seconds = dict(rollouts.clock.seconds)
+        self.log_dict({f"time/{name}": spent for name, spent in seconds.items()}, sync_dist=True)
+        self.log("time/steps_per_second", rollouts.num_steps / max(sum(seconds.values()), 1e-9), sync_dist=True)
+        rollouts.clock.seconds.clear()
+        rollouts.num_steps = 0
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        given = self.hparams
+        groups = [{"params": self.navigator.parameters(), "lr": given.lr}]
+        if self.critic is not None:
+            groups.append({"params": self.critic.parameters(), "lr": given.critic_lr})
+        if given.answerer_lr > 0:
+            groups.append({"params": self.answerer.parameters(), "lr": given.answerer_lr})
+        return OPTIMIZERS[given.optimizer](groups)
+
+    def _log_figures(self, stage: str, figures: dict[str, Tensor], size: int) -> None:
+        values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
+
+    def _learn(self, rollout: Rollout) -> dict[str, Tensor]:
+        """The update that one rollout asks for; gives figures to show."""
+        credit = self._credit(rollout)
+        chunks = list(_chunks(rollout, credit, self.hparams.chunk))
+        for chunk in chunks:
+            chunk["batch"] = prepared(self.navigator, chunk["batch"])
+        counted = add_up(credit.counts.sum())
+        share = self.trainer.world_size / counted.clamp(min=1)  # averaging gradients over processes divides by as many
+        old = [self._log_probabilities(chunk) for chunk in chunks] if self.hparams.clip is not None else None
+        figures: list[dict[str, Tensor]] = []
+        for _ in range(self.hparams.passes):
+            order = torch.randperm(len(chunks)).tolist()
+            for step in range(self.hparams.minibatches):
+                chosen = order[step :: self.hparams.minibatches]
+                scale = share * len(chunks) / max(len(chosen), 1)
+                figures.append(
+                    self._update([chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout)
+                )
+        self.updates += 1
+        return {name: torch.stack([figure[name] for figure in figures]).mean() for name in figures[0]}
+
+    def _update(self, chunks: list[dict], old: list, scale: Tensor, rollout: Rollout) -> dict[str, Tensor]:
+        """One step of the optimizer on some episodes; `scale` makes sums means over the steps of all processes."""
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        figures: dict[str, Tensor] = {}
+        for chunk, before in zip(chunks, old, strict=True):
+            terms = self._terms(chunk, before)
+            given, waits = self.hparams, self.updates < self.hparams.warm_up
+            policy = terms["policy"] - given.entropy_weight * terms["entropy"] + given.kl_weight * terms["kl"]
+            loss = (policy * (0.0 if waits else 1.0) + terms.get("critic", 0.0)) * scale + terms.get("answerer", 0.0)
+            self.manual_backward(loss)
+            shown = {**terms, "loss": loss / scale}
+            for name, value in shown.items():
+                figures[name] = figures.get(name, 0.0) + value.detach()
+        norm = nn.utils.clip_grad_norm_([p for p in self.parameters() if p.requires_grad], self.hparams.max_grad_norm)
+        if not norm.isfinite():
+            raise FloatingPointError(self._kept_for_inspection(rollout, figures))
+        optimizer.step()
+        decisions = figures.pop("decisions").clamp(min=1)
+        means = {name: figures[name] / decisions for name in ("entropy", "kl", "loss")}
+        return {**means, "grad_norm": norm, **{n: figures[n] / decisions for n in ("critic",) if n in figures}}
+
+    def _terms(self, chunk: dict, old: dict | None) -> dict[str, Tensor]:
+        """Sums over a chunk's decisions: what is minimised and what is shown."""
+        judged = self.navigator.judge(chunk["batch"])
+        with torch.no_grad():
+            started = self.start.judge(chunk["batch"])
+        terms = {"policy": 0.0, "entropy": 0.0, "kl": 0.0, "decisions": 0.0}
+        for name, part in judged.items():
+            logs = part.logits.float().log_softmax(1)
+            taken, odds = _of_target(logs, part), logs.exp()
+            surrogate = part.weight * taken
+            if old is not None:
+                ratio, clip = (taken - old[name]).exp(), self.hparams.clip
+                surrogate = torch.minimum(part.weight * ratio, part.weight * ratio.clamp(1 - clip, 1 + clip))
+            terms["policy"] = terms["policy"] - surrogate.sum()
+            terms["entropy"] = terms["entropy"] - (odds * logs).sum()
+            terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
+            terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
+        if self.critic is not None:
+            errors = (self.critic(chunk["batch"]) - chunk["returns"]) ** 2
+            terms["critic"] = (errors * chunk["counts"]).sum()
+        if self.hparams.answerer_lr > 0:
+            self.answerer.train()
+            said = self.answerer(chunk["last_frames"].float(), chunk["batch"]["questions"])
+            terms["answerer"] = F.cross_entropy(said, chunk["answers"], reduction="sum") / chunk["num_episodes"]
+            self.answerer.eval()
+        return terms
+
+    @torch.no_grad()
+    def _log_probabilities(self, chunk: dict) -> dict[str, Tensor]:
+        """Of what was done, as the navigator is now."""
+        judged = self.navigator.judge(chunk["batch"])
+        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in judged.items()}
+
+    @torch.no_grad()
+    def _credit(self, rollout: Rollout) -> Credit:
+        """Advantages of the steps, by the baseline that was chosen."""
+        given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
+        if self.critic is not None:
+            values = torch.cat([self.critic(c["batch"]) for c in _chunks(rollout, None, given.chunk, ordered=True)])
+            values = values[:, : rewards.shape[1]]
+            rewards, counts = without_cut_ends(rewards, counts, rollout.cut, values)
+            advantages = generalized_advantages(
+                rewards, values, rollout.counts, discount=given.discount, smoothing=given.smoothing
+            )
+            returns = advantages + values
+        else:
+            returns, totals = returns_to_go(rewards, given.discount), rewards.sum(1)
+            advantages = returns - self._baseline(totals)[:, None]
+        advantages = advantages * counts
+        if given.normalize:
+            number = add_up(counts.sum()).clamp(min=1)
+            advantages = advantages - counts * add_up(advantages.sum()) / number
+            advantages = advantages / (add_up((advantages**2).sum()) / number).sqrt().clamp(min=1e-6)
+        return Credit(advantages, returns, counts)
+
+    def _baseline(self, totals: Float[Tensor, " M"]) -> Float[Tensor, " M"]:
+        """What an episode usually earns, before this update."""
+        if self.hparams.baseline == "none":
+            return torch.zeros_like(totals)
+        if self.hparams.baseline == "samples":
+            return others_mean(totals, self.hparams.samples)
+        now = mean_over_processes(totals)
+        usual = torch.where(self.usual_reward.isnan(), now, self.usual_reward)
+        decay = self.hparams.baseline_decay
+        self.usual_reward.copy_(decay * usual + (1 - decay) * now)
+        return usual.expand_as(totals)
+
+    def _kept_for_inspection(self, rollout: Rollout, figures: dict) -> str:
+        path = Path(self.trainer.default_root_dir) / f"nonfinite_{int(self.updates)}_{self.global_rank}.pt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save({"batch": rollout.batch, "rewards": rollout.rewards, "navigator": self.navigator.state_dict()}, path)
+        got = ", ".join(f"{name} {float(value):g}" for name, value in figures.items())
+        return f"gradient: expected finite numbers, got {got} at update {int(self.updates)}; the batch is in {path}"
+
+
+def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"]:
+    return logs.gather(1, judged.target[:, None]).squeeze(1)
+
+
+def _chunks(rollout: Rollout, credit: Credit | None, size: int, *, ordered: bool = False) -> Iterator[dict]:
+    """Some episodes at a time, alike in length unless `ordered`, so that little is padding."""
+    lengths = (rollout.batch["actions"] >= 0).sum(1)
+    order = torch.arange(len(lengths)) if ordered else lengths.argsort(stable=True).cpu()
+    for chosen in order.split(size):
+        chosen = chosen.to(lengths.device)
+        longest = rollout.batch["actions"].shape[1] if ordered else int(lengths[chosen].max())
+        cut = {name: rollout.batch[name][chosen, :longest] for name in ("features", "actions", "asked")}
+        batch = {
+            **cut,
+            "questions": rollout.batch["questions"][chosen],
+            "loss_from": rollout.batch["loss_from"][chosen],
+        }
+        if credit is None:
+            yield {"batch": batch}
+            continue
+        batch["weights"] = credit.advantages[chosen, :longest]
+        yield {
+            "batch": batch,
+            "returns": credit.returns[chosen, :longest],
+            "counts": credit.counts[chosen, :longest],
+            "last_frames": rollout.last_frames[chosen],
+            "answers": rollout.answers[chosen],
+            "num_episodes": len(lengths),
+        }
+
+
+def _figures(rollout: Rollout) -> dict[str, Tensor]:
+    """What an epoch shows of its episodes, each a mean over them."""
+    distances, right = torch.from_numpy(rollout.distances_m), rollout.correct & rollout.stopped
+    return {
+        "reward": rollout.rewards.sum(1).mean(),
+        "success": right.float().mean(),
+        "accuracy": rollout.correct.float().mean(),
+        "stop": rollout.stopped.float().mean(),
+        "steps": rollout.counts.sum(1).float().mean(),
+        "d_delta": (distances[:, 0] - distances[:, -1]).mean(),
+        "d_T": distances[:, -1].mean(),
+        "d_min": distances.min(1).values.mean(),
+        "entered": torch.from_numpy(rollout.entered).float().mean(),
+        "cut": rollout.cut.float().mean(),
+    }

@@ -1,0 +1,59 @@
+"""Returns and advantages of episodes.
+
+A decision is credited with what follows it: the reward of the step that it decides, and all later ones. (The released
+code of Das et al. 2018 was off by one: earlier planner decisions got the returns of later ones.)
+
+Axes: M episodes, T steps.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def returns_to_go(rewards: Float[Tensor, "M T"], discount: float) -> Float[Tensor, "M T"]:
+    """Of each step: its reward plus `discount` times the return of the next; 0 rewards behind the end add nothing."""
+    returns = torch.zeros_like(rewards)
+    ahead = torch.zeros_like(rewards[:, 0])
+    for t in range(rewards.shape[1] - 1, -1, -1):
+        ahead = rewards[:, t] + discount * ahead
+        returns[:, t] = ahead
+    return returns
+
+
+def generalized_advantages(
+    rewards: Float[Tensor, "M T"],
+    values: Float[Tensor, "M T"],
+    counts: Bool[Tensor, "M T"],
+    *,
+    discount: float,
+    smoothing: float,
+) -> Float[Tensor, "M T"]:
+    """GAE (Schulman et al. 2016) over the steps that `counts`; an episode's value after its last one is 0.
+
+    smoothing=1 gives the return minus the value, 0 the one-step error.
+    """
+    values = values * counts
+    following = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
+    return returns_to_go((rewards + discount * following - values) * counts, discount * smoothing)
+
+
+def without_cut_ends(
+    rewards: Float[Tensor, "M T"],
+    counts: Bool[Tensor, "M T"],
+    cut: Bool[Tensor, " M"],
+    values: Float[Tensor, "M T"],
+) -> tuple[Float[Tensor, "M T"], Bool[Tensor, "M T"]]:
+    """Rewards and counts where an episode that was cut off gets, for its last step and what it did not live to see, the
+    value there; that step itself no longer counts."""
+    after = torch.cat([counts[:, 1:], torch.zeros_like(counts[:, :1])], 1)
+    last = counts & ~after & cut[:, None]
+    return torch.where(last, values, rewards), counts & ~last
+
+
+def others_mean(totals: Float[Tensor, " M"], samples: int) -> Float[Tensor, " M"]:
+    """For each episode the mean total of the other samples of its spawn, which lie side by side; ValueError for one sample."""
+    if samples < 2:
+        raise ValueError(f"baseline: expected at least 2 samples of each spawn to compare, got {samples}")
+    groups = totals.unflatten(0, (-1, samples))
+    return ((groups.sum(1, keepdim=True) - groups) / (samples - 1)).flatten()

@@ -1,0 +1,227 @@
+"""Walks that a navigator makes in many environments at once, and what they earn.
+
+Rewards are those of Das et al. (2018, Sec. 5): for a right answer after STOP, and for each metre that a move brings the
+agent nearer. As many episodes as `num_envs` go on at a time; where one ends, the next begins at once. Nothing is done
+twice: a question is encoded once, the walk before the spawn is read from the demonstrations, a frame is drawn and encoded
+once, for all who still walk together, and its features are written to where learning reads them.
+
+Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk,
+F features, L words.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32, Float64, Int64
+from torch import Tensor, nn
+
+from data.datamodules import PADDED_ACTION, last_frames
+from data.demonstrations import Demonstrations
+from data.generated import GeneratedEQA
+from data.vocabulary import Vocabulary
+from envs.actions import MAX_EPISODE_ACTIONS, Action
+from envs.house.navigation import Goal
+from envs.house.simulator import HouseSimulator, enter
+from models.eyes import Eyes
+from models.states import after_history, asked, joined, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """Of an episode. The released code has answer=1; the paper suggests a cost of actions against overshooting."""
+
+    answer: float = 5.0  # for STOP, and the right answer there
+    nearer: float = 0.005  # for each metre of geodesic distance
+    action: float = 0.0  # for each action
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """M episodes from spawn to end. Arrays over steps are padded behind the end of each."""
+
+    batch: dict[str, Tensor]  # as `models.scoring` has it: the history is there, but does not count
+    rewards: Float32[Tensor, "M T"]  # 0 for history and padding
+    answers: Int64[Tensor, " M"]  # that are right
+    last_frames: Tensor  # (M, 5, F), what is answered from
+    stopped: Bool[Tensor, " M"]
+    correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
+    cut: Bool[Tensor, " M"]  # a straggler that was not waited for
+    distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
+    entered: Bool[np.ndarray, " M"]  # the target's room, ever
+    poses: list[np.ndarray]  # of each walk, the spawn included
+
+    @property
+    def counts(self) -> Bool[Tensor, "M T"]:
+        """Own steps."""
+        actions = self.batch["actions"]
+        steps = torch.arange(actions.shape[1], device=actions.device)
+        return (actions != PADDED_ACTION) & (steps >= self.batch["loss_from"][:, None])
+
+
+@dataclass
+class Clock:
+    """Where the time goes."""
+
+    seconds: Counter = field(default_factory=Counter)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        begin = perf_counter()
+        yield
+        self.seconds[name] += perf_counter() - begin
+
+
+class Rollouts:
+    """Makes walks for batches of `data.practice` over one split's demonstrations, and has them answered.
+
+    `wait` is the share of the environments that have to be walking once there is nothing left to begin: with fewer the
+    rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        demos: Demonstrations,
+        *,
+        eyes: Eyes,
+        vocabulary: Vocabulary,
+        rewards: Rewards,
+        num_envs: int,
+        wait: float = 0.0,
+        sample: bool = True,
+    ) -> None:
+        if num_envs < 1 or not 0 <= wait < 1:
+            raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
+        self.source, self.demos, self.eyes, self.vocabulary, self.rewards = source, demos, eyes, vocabulary, rewards
+        self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
+        self.num_steps = 0  # taken so far
+
+    @torch.no_grad()
+    def __call__(self, navigator: nn.Module, answerer: nn.Module, spawns: dict[str, Tensor]) -> Rollout:
+        """Both networks are left in evaluation mode."""
+        navigator.eval(), answerer.eval()
+        device = spawns["questions"].device
+        episodes = [self.demos.episodes[row] for row in spawns["rows"].tolist()]
+        with self.clock("houses"):
+            simulator, scenes = enter([e.scene_id for e in episodes], self.source.house)
+            goals = [Goal.of(e) for e in episodes]
+            simulator.reset(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
+        walk = _Walk(self, simulator, spawns, np.array([e.target_room for e in episodes]))
+        walk.play(navigator, device)
+        right = torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device)
+        return walk.finished(answerer, right)
+
+
+class _Walk:
+    """One batch of episodes while it is walked."""
+
+    def __init__(self, of: Rollouts, simulator: HouseSimulator, spawns: dict[str, Tensor], target_rooms: np.ndarray):
+        self.of, self.simulator, self.spawns, self.clock = of, simulator, spawns, of.clock
+        self.known = spawns["known"].cpu().numpy()
+        num, longest = len(self.known), int(self.known.max(initial=0)) + MAX_EPISODE_ACTIONS
+        self.features = np.zeros((num, longest, of.eyes.encoder.feature_size), np.float16)
+        self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
+        for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
+            history = slice(begin := int(of.demos.offsets[row]), begin + known)
+            self.features[n, :known] = of.demos.features[history]
+            self.actions[n, :known] = of.demos.actions[history]
+        self.asked = np.zeros((num, longest), bool)
+        self.steps = np.zeros(num, np.int64)
+        self.cut = np.zeros(num, bool)
+        self.target_rooms = target_rooms
+        self.distances = np.repeat(simulator.distance_m[:, None].astype(np.float64), MAX_EPISODE_ACTIONS + 1, 1)
+        self.poses = np.repeat(simulator.poses[:, None], MAX_EPISODE_ACTIONS + 1, 1)
+        self.entered = simulator.room == target_rooms
+
+    def play(self, navigator: nn.Module, device: torch.device) -> None:
+        """Until all episodes have ended."""
+        num, num_envs = len(self.steps), self.of.num_envs
+        with self.clock("history"):
+            width = int(self.known.max(initial=0))
+            history = (torch.from_numpy(a[:, :width]).to(device) for a in (self.features, self.actions))
+            waiting = after_history(navigator, self.spawns["questions"], *history)
+        walking = np.arange(min(num, num_envs))
+        begun, state = len(walking), rows(waiting, torch.from_numpy(walking).to(device))
+        while len(walking):
+            state, over = self._step(navigator, state, walking, device)
+            if over.any():
+                keep, fresh = np.flatnonzero(~over), np.arange(begun, min(begun + int(over.sum()), num))
+                begun += len(fresh)
+                state = rows(state, torch.from_numpy(keep).to(device))
+                if len(fresh):
+                    state = joined(state, rows(waiting, torch.from_numpy(fresh).to(device)))
+                walking = np.concatenate([walking[keep], fresh])
+            if begun == num and len(walking) < self.of.wait * min(num, num_envs):
+                self.cut[walking] = True
+                break
+        self.of.num_steps += int(self.steps.sum())
+
+    def _step(self, navigator: nn.Module, state: object, walking: np.ndarray, device: torch.device) -> tuple:
+        """One action of those who walk: their state, and whose episode is over."""
+        with self.clock("render"):
+            rgb = self.simulator.render(walking)["rgb"]
+        with self.clock("encode"):
+            seen = self.of.eyes(rgb)
+        step = self.steps[walking]
+        self.features[walking, self.known[walking] + step] = seen
+        with self.clock("policy"):
+            draws = None
+            if self.of.sample:
+                draws = self.spawns["draws"][torch.from_numpy(walking).to(device), torch.from_numpy(step).to(device)]
+            state, chosen = navigator.act(state, torch.from_numpy(seen).to(device).float(), draws=draws)
+            chosen, planned = chosen.cpu().numpy(), asked(state)
+            if planned is not None:
+                self.asked[walking, self.known[walking] + step] = planned.cpu().numpy()
+        with self.clock("simulate"):
+            everybody = np.full(len(self.steps), int(Action.STOP))
+            everybody[walking] = chosen
+            self.simulator.step(everybody)
+            self.actions[walking, self.known[walking] + step] = chosen
+            self.distances[walking, step + 1] = self.simulator.distance_m[walking]
+            self.poses[walking, step + 1] = self.simulator.poses[walking]
+            self.entered[walking] |= self.simulator.room[walking] == self.target_rooms[walking]
+        self.steps[walking] += 1
+        return state, (chosen == Action.STOP) | (self.steps[walking] == MAX_EPISODE_ACTIONS)
+
+    def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"]) -> Rollout:
+        """All that was recorded, answered and rewarded."""
+        device, ends = right.device, self.known + self.steps
+        longest = int(ends.max(initial=1))
+        frames = np.stack(
+            [last_frames(f[:end], answerer.num_frames) for f, end in zip(self.features, ends, strict=True)]
+        )
+        last = torch.from_numpy(frames).to(device)
+        with self.clock("answer"):
+            correct = answerer(last.float(), self.spawns["questions"], None).argmax(1) == right
+        who = np.arange(len(ends))
+        stopped = self.actions[who, ends - 1] == Action.STOP
+        rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)
+        own = (place >= self.known[:, None]) & (place < ends[:, None])
+        walker, at = np.nonzero(own)
+        step = at - self.known[walker]
+        nearer = self.distances[walker, step] - self.distances[walker, step + 1]
+        rewards[own] = self.of.rewards.nearer * nearer - self.of.rewards.action
+        rewards[who, ends - 1] += self.of.rewards.answer * (stopped & correct.cpu().numpy())
+        return Rollout(
+            batch={
+                "features": torch.from_numpy(self.features[:, :longest]).to(device),
+                "actions": torch.from_numpy(self.actions[:, :longest]).to(device),
+                "asked": torch.from_numpy(self.asked[:, :longest]).to(device),
+                "questions": self.spawns["questions"],
+                "loss_from": self.spawns["known"],
+            },
+            rewards=torch.from_numpy(rewards).to(device),
+            answers=right,
+            last_frames=last,
+            stopped=torch.from_numpy(stopped).to(device),
+            correct=correct,
+            cut=torch.from_numpy(self.cut).to(device),
+            distances_m=self.distances[who[:, None], np.minimum(np.arange(self.steps.max() + 1), self.steps[:, None])],
+            entered=self.entered,
+            poses=[poses[: steps + 1] for poses, steps in zip(self.poses, self.steps, strict=True)],
+        )
