@@ -58,6 +58,8 @@ class PracticeData(pl.LightningDataModule):
         self.source.build()
 
     def setup(self, stage: str) -> None:
+        if hasattr(self, "agent"):
+            return
         self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
         self.demos = {split: self.source.demonstrations(split) for split in ("train", "val")}
         self.rollouts = {
@@ -117,8 +119,8 @@ class PracticeData(pl.LightningDataModule):
                 title=f"{episode.question}  truth: {answers[int(rollout.answers[n])]}, answered "
                 f"{'right' if correct else 'wrong'}, {'stopped' if rollout.stopped[n] else 'did not stop'}",
                 walks=[
-                    (demos.poses[demos.rows(row)], "#999999", "demonstration", ":"),
-                    (rollout.poses[n], "#c0392b", "agent", "-"),
+                    (demos.poses[demos.rows(row)].tolist(), "#999999", "demonstration", ":"),
+                    (rollout.poses[n].tolist(), "#c0392b", "agent", "-"),
                 ],
-                views=some_views(frames_along(house, rollout.poses[n])),
+                views=some_views(frames_along(house, rollout.poses[n].tolist())),
             )

@@ -49,6 +49,7 @@ class NavigatorReinforcement(pl.LightningModule):
     samples, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `smoothing`. `clip` makes it PPO
     with `passes` over the walks of an update in `minibatches` steps each; without, there is one step. `warm_up`: updates in
     which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
+    Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
     `options` replace arguments of the navigator, such as stop_odds. ValueError for settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
@@ -63,23 +64,24 @@ class NavigatorReinforcement(pl.LightningModule):
         samples: int,
         *,
         lr: float,
-        optimizer: str = "adam",
-        baseline: str = "running",
-        baseline_decay: float = 0.95,
-        discount: float = 1.0,
-        smoothing: float = 0.95,
-        normalize: bool = False,
-        entropy_weight: float = 0.0,
-        kl_weight: float = 0.0,
-        clip: float | None = None,
-        passes: int = 1,
-        minibatches: int = 1,
+        optimizer: str,
+        baseline: str,
+        baseline_decay: float,
+        discount: float,
+        smoothing: float,
+        normalize: bool,
+        entropy_weight: float,
+        kl_weight: float,
+        clip: float | None,
+        passes: int,
+        minibatches: int,
+        max_grad_norm: float,
+        critic_lr: float,
+        warm_up: int,
+        answerer_lr: float,
+        options: dict,
         chunk: int = 16,
-        max_grad_norm: float = 5.0,
-        critic_lr: float = 1e-3,
-        warm_up: int = 0,
-        answerer_lr: float = 0.0,
-        options: dict | None = None,
+        draw_every: int = 5,
     ):
         super().__init__()
         self.save_hyperparameters()
@@ -90,9 +92,13 @@ class NavigatorReinforcement(pl.LightningModule):
             raise ValueError(
                 f"passes, minibatches: expected 1 without clip, got {passes} and {minibatches}; set clip=0.2"
             )
+        if baseline == "samples" and samples < 2:
+            raise ValueError(
+                f"samples: expected at least 2 of each spawn to compare, got {samples}; or another baseline"
+            )
         if warm_up and baseline != "critic":
             raise ValueError(f"warm_up: expected 0 without a critic, got {warm_up}; set baseline=critic")
-        arguments = {**navigator["arguments"], "dropout": 0.0, **(options or {})}
+        arguments = {**navigator["arguments"], "dropout": 0.0, **options}
         self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
         if getattr(self.navigator, "num_actions", 4) < 4:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
@@ -128,7 +134,8 @@ class NavigatorReinforcement(pl.LightningModule):
         data = self.trainer.datamodule
         rollout = data.rollouts["val"](self.navigator, self.answerer, batch)
         self._log_figures("val", _figures(rollout), len(batch["rows"]))
-        if batch_idx == 0 and self.trainer.is_global_zero:
+        shown = self.current_epoch % self.hparams.draw_every == 0
+        if batch_idx == 0 and shown and self.trainer.is_global_zero:
             folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
             data.draw(batch["rows"][:SHOWN].tolist(), rollout, folder)
 

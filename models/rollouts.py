@@ -9,6 +9,7 @@ Axes: M episodes, T steps of history and walk (frame t is seen before action t),
 F features, L words.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +27,11 @@ from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.house.navigation import Goal
-from envs.house.simulator import HouseSimulator, enter
+from envs.house.simulator import HouseSimulator, enter, ready
 from models.eyes import Eyes
 from models.states import after_history, asked, joined, rows
+
+HOUSES_IN_MEMORY = 256  # a few MB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class Rollouts:
         if num_envs < 1 or not 0 <= wait < 1:
             raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
         self.source, self.demos, self.eyes, self.vocabulary, self.rewards = source, demos, eyes, vocabulary, rewards
+        self._house = functools.lru_cache(HOUSES_IN_MEMORY)(lambda name: ready(source.house(name)))
         self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
         self.num_steps = 0  # taken so far
 
@@ -108,7 +112,7 @@ class Rollouts:
         device = spawns["questions"].device
         episodes = [self.demos.episodes[row] for row in spawns["rows"].tolist()]
         with self.clock("houses"):
-            simulator, scenes = enter([e.scene_id for e in episodes], self.source.house)
+            simulator, scenes = enter([e.scene_id for e in episodes], self._house)
             goals = [Goal.of(e) for e in episodes]
             simulator.reset(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
         walk = _Walk(self, simulator, spawns, np.array([e.target_room for e in episodes]))

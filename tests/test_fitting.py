@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 
 from models.preemption import StopOnSignals, stop_on_signals
-from tests.toy_walks import configured, fit, logged
+from tests.toy_walks import Cut, configured, fit, logged
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -24,17 +24,6 @@ from tests.toy_walks import configured, fit
 for stage in ("navigator", "answerer"):
     fit(configured(*sys.argv[1:], "dropout=0.0"), stage)
 """
-
-
-class Cut(pl.Callback):
-    """Ends the process' work in the middle of an epoch, as a crash would."""
-
-    def __init__(self, epoch: int, batch: int) -> None:
-        self.place = (epoch, batch)
-
-    def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *rest: object) -> None:
-        if (trainer.current_epoch, rest[-1]) == self.place:
-            raise RuntimeError("cut")
 
 
 class CutWhileSaving(pl.Callback):

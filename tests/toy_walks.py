@@ -48,11 +48,22 @@ class ToySource(GeneratedEQA):
 class ToyResults:
     """Leaves the weights of all stages behind."""
 
-    def __init__(self, *, source: ToySource, folder: Path, configuration: dict, split: str) -> None:
+    def __init__(self, *, folder: Path, **of_others: object) -> None:
         self.folder = folder
 
     def __call__(self, fitted: dict[str, pl.LightningModule]) -> None:
         torch.save({stage: module.state_dict() for stage, module in fitted.items()}, self.folder / "weights.pt")
+
+
+class Cut(pl.Callback):
+    """Ends the process' work in the middle of an epoch, as a crash would."""
+
+    def __init__(self, epoch: int, batch: int) -> None:
+        self.place = (epoch, batch)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *rest: object) -> None:
+        if (trainer.current_epoch, rest[-1]) == self.place:
+            raise RuntimeError("cut")
 
 
 def _walks(num: int, seed: int) -> Demonstrations:

@@ -5,7 +5,7 @@ with most, E polygon corners of all rooms of all houses.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import no_type_check
 
 import numpy as np
@@ -33,6 +33,24 @@ from envs.house.navigation import (
     way_is_free,
 )
 from envs.house.rasterizer import Camera, Renderer
+from envs.house.scene import Scene
+
+RESOLUTION = 1000  # floor cells a side (Das et al. 2018, Sec. 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyHouse:
+    """A house with what a simulator makes of it first, for those who come back to it."""
+
+    house: House
+    scene: Scene
+    floor: Floor
+
+
+def ready(house: House, *, resolution: int = RESOLUTION) -> ReadyHouse:
+    """ValueError for a house in which nobody can stand."""
+    scene = build_scene(house, load_catalog())
+    return ReadyHouse(house, scene, build_floor(house, scene, load_catalog().meshes, resolution=resolution))
 
 
 class HouseSimulator:
@@ -44,12 +62,12 @@ class HouseSimulator:
 
     def __init__(
         self,
-        houses: Sequence[House],
+        houses: Sequence[House | ReadyHouse],
         *,
         num_agents: int,
         camera: Camera | None = None,
         modalities: Sequence[str] = ("rgb",),
-        resolution: int = 1000,
+        resolution: int = RESOLUTION,
         num_fields: int = 64,
     ) -> None:
         if num_agents < 1:
@@ -61,23 +79,18 @@ class HouseSimulator:
         self.image_size = (self.renderer.camera.height_px, self.renderer.camera.width_px)
         self.load(houses)
 
-    def load(self, houses: Sequence[House]) -> None:
+    def load(self, houses: Sequence[House | ReadyHouse]) -> None:
         """Replaces the houses; every agent has to be reset afterwards. ValueError names a house in which none can stand."""
         if not houses:
             raise ValueError("houses: expected at least one, got none")
-        catalog = load_catalog()
-        self.houses = list(houses)
+        made = [h if isinstance(h, ReadyHouse) else ready(h, resolution=self.resolution) for h in houses]
+        self.houses = [one.house for one in made]
         self._index = {house.id: k for k, house in enumerate(self.houses)}
         if len(self._index) != len(self.houses):
             raise ValueError("houses: expected different ids, got one twice")
-        scenes = [build_scene(house, catalog) for house in self.houses]
-        self.renderer.load(scenes)
-        self._free = np.empty((len(scenes), self.resolution, self.resolution), np.bool_)
-        self.floors: list[Floor] = []
-        for k, (house, scene) in enumerate(zip(self.houses, scenes)):
-            floor = build_floor(house, scene, catalog.meshes, resolution=self.resolution)
-            self._free[k] = floor.free
-            self.floors.append(replace(floor, free=self._free[k]))
+        self.renderer.load([one.scene for one in made])
+        self._free = np.stack([one.floor.free for one in made])
+        self.floors = [replace(one.floor, free=free) for one, free in zip(made, self._free)]
         self._starts = np.stack([floor.block_start for floor in self.floors])
         self._origin = np.array([floor.origin for floor in self.floors])
         self._cell_m = np.array([floor.cell_m for floor in self.floors])
@@ -195,7 +208,9 @@ class HouseSimulator:
             raise ValueError(f"{np.count_nonzero(~ready)} agents are nowhere yet; reset them first")
 
 
-def enter(scene_ids: Sequence[str], house: Callable[[str], House]) -> tuple[HouseSimulator, Int64[np.ndarray, " N"]]:
+def enter(
+    scene_ids: Sequence[str], house: Callable[[str], House | ReadyHouse]
+) -> tuple[HouseSimulator, Int64[np.ndarray, " N"]]:
     """A simulator with one agent for each id in the houses of that name, each loaded once; and the scene of each agent."""
     simulator = HouseSimulator([house(i) for i in dict.fromkeys(scene_ids)], num_agents=len(scene_ids))
     return simulator, np.array([simulator.scene_index(i) for i in scene_ids])

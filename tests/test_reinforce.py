@@ -1,0 +1,294 @@
+"""Learning by walking: what is credited with what, the gradient, and a world that is learned from scratch."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+import train
+from data.practice import Practice, Spawning, questions_by_house
+from data.settings import spawned
+from envs.actions import Action
+from models.pacman import Pacman
+from models.reinforce import NavigatorReinforcement
+from models.returns import generalized_advantages, others_mean, returns_to_go, without_cut_ends
+from models.rollouts import Rewards, Rollouts
+from models.scoring import prepared
+from models.states import asked
+from tests.toy_room import ToyRooms, untrained_agent
+from tests.toy_walks import CONFIGS, Cut, logged
+
+pytestmark = pytest.mark.usefixtures("single_thread")
+
+TOY = Path(__file__).parent / "toy"
+F, L, R, STOP = (int(action) for action in Action)
+
+
+@pytest.fixture(scope="module")
+def source() -> ToyRooms:
+    return ToyRooms()
+
+
+def configured(folder: Path, source: ToyRooms, *words: str) -> DictConfig:
+    checkpoint = folder.parent / "agent.ckpt"
+    if not checkpoint.exists():
+        untrained_agent(source).save(checkpoint)
+    toy = [f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_practice"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("train", overrides=[*toy, f"run_folder={folder}", f"checkpoint={checkpoint}", *words])
+
+
+def fit(cfg, source: ToyRooms, callbacks=()) -> NavigatorReinforcement:
+    data = instantiate(cfg.stages.navigator.data, _partial_=True)(source=source)
+    data.setup("fit")
+    return train.fit("navigator", cfg, data, loggers=instantiate(cfg.logger), callbacks=list(callbacks))
+
+
+def test_a_decision_is_credited_with_the_rewards_that_follow_it_and_no_others():
+    rewards = torch.tensor([[0.0, 1.0, 0.0, 5.0], [2.0, 0.0, 0.0, 0.0]])
+    assert returns_to_go(rewards, 0.5).tolist() == [[1.125, 2.25, 2.5, 5.0], [2.0, 0.0, 0.0, 0.0]]
+    navigator = Pacman(9, 6, planner_hidden=8)
+    # Two steps of history, then: the planner goes on (F), the controller repeats it, returns and the planner turns, the
+    # controller returns and the planner chooses the same turn again, and stops.
+    actions = torch.tensor([[L, L, F, F, L, L, STOP]])
+    batch = {
+        "features": torch.zeros(1, 7, 6),
+        "actions": actions,
+        "questions": torch.ones(1, 2, dtype=torch.int64),
+        "loss_from": torch.tensor([2]),
+        "asked": torch.tensor([[False, False, True, False, True, True, True]]),
+        "weights": torch.tensor([[0.0, 0.0, 12.0, 13.0, 14.0, 15.0, 16.0]]),
+    }
+    decisions = navigator.prepare(batch)["decisions"]
+    planner = zip(decisions.planner_target.tolist(), decisions.planner_weight.tolist(), strict=True)
+    assert list(planner) == [(F, 12.0), (L, 14.0), (L, 15.0), (STOP, 16.0)]
+    controller = zip(decisions.controller_target.tolist(), decisions.controller_weight.tolist(), strict=True)
+    assert list(controller) == [(0, 12.0), (1, 13.0), (0, 14.0), (0, 15.0), (0, 16.0)]
+    assert decisions.controller_input.tolist() == [L, F, F, L, L]
+
+
+@torch.no_grad()
+def test_a_walk_s_log_probabilities_are_those_it_was_drawn_with():
+    torch.manual_seed(0)
+    navigator = Pacman(9, 6, planner_hidden=12, controller_hidden=8).eval()
+    features, questions = torch.randn(40, 30, 6), torch.randint(1, 9, (40, 4))
+    state, walked = navigator.initial_state(questions), []
+    for t in range(30):
+        decision, running = navigator.decide(state, features[:, t]), state.running
+        state, actions = navigator.act(state, features[:, t], draws=torch.rand(40, 2))
+        planned = asked(state)
+        repeats = decision.controller_logits.log_softmax(1)[torch.arange(40), (~planned).long()]
+        chosen = decision.planner_logits.log_softmax(1)[torch.arange(40), actions]
+        walked.append(
+            (actions, planned, torch.where(decision.may_repeat, repeats, 0.0) + torch.where(planned, chosen, 0.0))
+        )
+        assert (planned | (actions == running)).all()
+    actions, planned, logs = (torch.stack(values, 1) for values in zip(*walked, strict=True))
+    again = planned[:, 1:] & (actions[:, 1:] == actions[:, :-1])
+    assert again.any()  # which actions alone do not tell
+    batch = {"features": features, "actions": actions, "questions": questions, "asked": planned}
+    batch["loss_from"] = torch.zeros(40, dtype=torch.int64)
+    judged = navigator.judge(prepared(navigator, batch))
+    total = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
+    torch.testing.assert_close(total, logs.sum(), rtol=1e-4, atol=1e-3)
+
+
+def test_the_gradient_is_that_of_the_expected_reward():
+    """Against the derivative of the expectation over all courses of a walk of three steps, drawn out one by one."""
+    torch.manual_seed(1)
+    navigator = Pacman(
+        9, 6, planner_hidden=5, controller_hidden=4, image_size=4, question_hidden=4, dropout=0.0
+    ).double()
+    frames, question = torch.randn(1, 3, 6, dtype=torch.float64), torch.tensor([[2, 3]])
+    worth = torch.randn(4, 4, 4, dtype=torch.float64)
+    courses = [
+        (list(actions), list(planned))
+        for actions in itertools.product(range(4), repeat=3)
+        for planned in itertools.product([True, False], repeat=3)
+        if planned[0] and all(planned[t] or actions[t] == actions[t - 1] for t in (1, 2))
+    ]
+    expected, learned = 0.0, 0.0
+    for actions, planned in courses:
+        batch = {
+            "features": frames,
+            "actions": torch.tensor([actions]),
+            "questions": question,
+            "asked": torch.tensor([planned]),
+            "loss_from": torch.tensor([0]),
+            "weights": torch.full((1, 3), float(worth[tuple(actions)])),
+        }
+        judged = navigator.judge(prepared(navigator, batch))
+        log = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
+        expected = expected + log.exp() * worth[tuple(actions)]
+        credited = sum(
+            (part.weight * part.logits.log_softmax(1).gather(1, part.target[:, None]).squeeze(1)).sum()
+            for part in judged.values()
+        )
+        learned = learned + log.exp().detach() * credited
+    assert len(courses) > 64
+    for name, parameter in navigator.named_parameters():
+        one = torch.autograd.grad(expected, parameter, retain_graph=True, allow_unused=True)[0]
+        other = torch.autograd.grad(learned, parameter, retain_graph=True, allow_unused=True)[0]
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9, msg=name)
+
+
+def test_advantages_are_returns_less_values_or_one_step_errors_and_end_with_the_episode():
+    rewards = torch.tensor([[0.0, 1.0, 2.0, 0.0]])
+    values, counts = torch.tensor([[9.0, 3.0, 5.0, 7.0]]), torch.tensor([[False, True, True, False]])
+    whole = generalized_advantages(rewards, values, counts, discount=1.0, smoothing=1.0)
+    assert whole[0, 1:3].tolist() == [3.0 - 3.0, 2.0 - 5.0]
+    errors = generalized_advantages(rewards, values, counts, discount=0.5, smoothing=0.0)
+    assert errors[0, 1:3].tolist() == [1.0 + 0.5 * 5.0 - 3.0, 2.0 - 5.0]
+    cut, kept = without_cut_ends(rewards, counts, torch.tensor([True]), values)
+    assert cut.tolist() == [[0.0, 1.0, 5.0, 0.0]] and kept.tolist() == [[False, True, False, False]]
+    assert others_mean(torch.tensor([1.0, 3.0, 8.0, 0.0, 0.0, 3.0]), 3).tolist() == [5.5, 4.5, 2.0, 1.5, 1.5, 0.0]
+    with pytest.raises(ValueError, match="samples"):
+        others_mean(torch.ones(3), 1)
+
+
+def rollouts(source: ToyRooms, **changes) -> Rollouts:
+    given = {"rewards": Rewards(), "num_envs": 4, **changes}
+    return Rollouts(source, source.demonstrations("train"), eyes=source.encode, vocabulary=source.vocabulary, **given)
+
+
+def some_spawns(source: ToyRooms, samples: int = 5) -> dict:
+    demos = source.demonstrations("train")
+    spawns = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
+    return Practice(demos, source.vocabulary, spawns, samples=samples, seed=[0]).__getitems__([0, 1, 2, 3])
+
+
+def test_a_walk_is_the_same_however_many_go_on_at_once(source):
+    agent, spawns = untrained_agent(source), some_spawns(source)
+    whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
+    few = rollouts(source, num_envs=3)(agent.navigator, agent.answerer, spawns)
+    for name in ("actions", "asked", "features"):
+        assert (whole.batch[name] == few.batch[name]).all()
+    assert (whole.rewards == few.rewards).all() and (whole.last_frames == few.last_frames).all()
+    lengths = whole.counts.sum(1)
+    assert len(set(lengths.tolist())) > 3 and (whole.batch["actions"][:, 9] != -1).any()
+    assert (whole.rewards.sum(1) > 4.9).equal(whole.stopped & whole.correct)
+
+
+def test_stragglers_are_cut_off_where_that_is_asked_for(source):
+    agent, spawns = untrained_agent(source), some_spawns(source)
+    whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
+    cut = rollouts(source, num_envs=20, wait=0.5)(agent.navigator, agent.answerer, spawns)
+    assert not whole.cut.any() and 0 < int(cut.cut.sum()) < 10
+    assert (cut.counts.sum(1)[cut.cut] < whole.counts.sum(1)[cut.cut]).all() and not cut.stopped[cut.cut].any()
+    assert (cut.rewards.sum(1)[~cut.cut] == whole.rewards.sum(1)[~cut.cut]).all()
+
+
+def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(source):
+    demos, rng = source.demonstrations("train"), np.random.default_rng(0)
+    batches = list(questions_by_house(demos, batches=6, questions=4, houses=2, rng=rng))
+    assert all(len({demos.episodes[row].scene_id for row in rows}) == 2 and len(rows) == 4 for rows in batches)
+    assert len({row for rows in batches[:2] for row in rows}) == 4
+    spawning = Spawning(start=4, step=3, turned=0.5)
+    for epoch, farthest in ((0, 4), (1, 7), (5, 10)):
+        drawn = [spawning.draw(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
+        lefts = {10 - s.known if s.left is None or s.known else int(s.setting.split()[0][2:]) for s in drawn}
+        assert max(int(s.setting.split()[0][2:]) for s in drawn) == farthest and lefts
+        assert 50 < sum("turned" in s.setting for s in drawn) < 150
+    with pytest.raises(ValueError, match="spawn"):
+        Spawning(start=4, step=3, turned=1.5)
+
+
+LEARN = "stages.navigator.model."
+PPO = [f"{LEARN}clip=0.2", f"{LEARN}passes=4", f"{LEARN}chunk=128", f"{LEARN}normalize=true"]
+
+
+@pytest.mark.slow
+def test_a_toy_world_is_learned_from_scratch(tmp_path, source):
+    size = ["stages.navigator.data.questions=8", "stages.navigator.data.samples=16", "stages.navigator.data.updates=5"]
+    fit(configured(tmp_path / "run", source, *PPO, *size, "stages.navigator.max_epochs=7"), source)
+    rows = logged(tmp_path / "run" / "navigator")
+    drawn = [float(row["train/success"]) for row in rows if "train/success" in row]
+    assert drawn[0] < 0.8 and drawn[-1] >= 0.95  # of 640 walks
+    assert max(float(row["val/success"]) for row in rows if "val/success" in row) >= 0.95
+
+
+def same_weights(one: torch.nn.Module, other: torch.nn.Module, *, atol: float = 0.0) -> bool:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return all(torch.allclose(a, b, rtol=0, atol=atol) for a, b in pairs)
+
+
+def without_time(rows: list[dict]) -> list[dict]:
+    return [{key: value for key, value in row.items() if not key.startswith("time/")} for row in rows]
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_walks_and_weights(tmp_path, source):
+    whole = fit(configured(tmp_path / "whole", source, "stages.navigator.max_epochs=3"), source)
+    cfg = configured(tmp_path / "cut", source, "stages.navigator.max_epochs=3")
+    with pytest.raises(RuntimeError, match="cut"):
+        fit(cfg, source, callbacks=[Cut(1, 1)])
+    again = fit(cfg, source)
+    assert same_weights(whole, again) and torch.equal(whole.usual_reward.nan_to_num(), again.usual_reward.nan_to_num())
+    assert without_time(logged(tmp_path / "whole" / "navigator")) == without_time(
+        logged(tmp_path / "cut" / "navigator")
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("baseline", ["running", "critic"])
+def test_two_processes_make_the_updates_that_one_makes_with_all_walks(tmp_path, source, baseline):
+    cfg = configured(tmp_path / "here", source, f"{LEARN}baseline={baseline}", f"{LEARN}normalize=true")
+    command = [sys.executable, "train.py", f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_practice"]
+    command += [f"checkpoint={cfg.checkpoint}", f"{LEARN}baseline={baseline}", f"{LEARN}normalize=true"]
+    for folder, words in {"one": [], "two": ["trainer.devices=2", "trainer.strategy=ddp"]}.items():
+        subprocess.run(
+            [*command, *words, f"hydra.run.dir={tmp_path / folder}"], cwd=TOY.parents[1], check=True, timeout=300
+        )
+    one, two = (torch.load(tmp_path / f / "weights.pt", weights_only=True)["navigator"] for f in ("one", "two"))
+    assert not torch.equal(one["navigator.planner_head.weight"], one["start.planner_head.weight"])
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, two[name], rtol=0, atol=1e-4, equal_nan=True, msg=name)
+    for row, other in zip(*(without_time(logged(tmp_path / f / "navigator")) for f in ("one", "two")), strict=True):
+        alike = [
+            key
+            for key in row
+            if key not in ("train/loss", "train/grad_norm", "train/entropy", "train/kl", "train/critic")
+        ]
+        assert [float(row[key]) for key in alike] == pytest.approx([float(other[key]) for key in alike], abs=1e-3)
+
+
+def test_while_the_critic_warms_up_the_policy_stays_and_the_critic_learns(tmp_path, source):
+    words = [*PPO, f"{LEARN}baseline=critic", f"{LEARN}warm_up=9", f"{LEARN}answerer_lr=0.0"]
+    module = fit(configured(tmp_path / "run", source, *words), source)
+    assert same_weights(module.navigator, module.start)
+    assert module.critic.head.weight.abs().sum() > 0
+
+
+def test_a_gradient_that_is_not_finite_ends_the_run_and_keeps_the_walks(tmp_path, source):
+    class Spoil(pl.Callback):
+        def on_train_batch_start(self, trainer, module, batch, batch_idx):
+            if batch_idx == 1:
+                torch.nn.init.constant_(module.navigator.planner_head.bias, torch.nan)
+
+    with pytest.raises(FloatingPointError, match="nonfinite_1_0.pt"):
+        fit(configured(tmp_path / "run", source), source, callbacks=[Spoil()])
+    kept = torch.load(tmp_path / "run" / "navigator" / "nonfinite_1_0.pt", weights_only=True)
+    assert kept["batch"]["actions"].shape[:2] == kept["rewards"].shape
+    assert not (tmp_path / "run" / "navigator" / "last.ckpt").exists()
+
+
+def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
+    for words, named in (
+        ([f"{LEARN}passes=2"], "clip"),
+        ([f"{LEARN}warm_up=2"], "critic"),
+        ([f"{LEARN}baseline=mean"], "baseline"),
+        (["stages.navigator.data.samples=1"], "samples"),
+        (["stages.navigator.data.num_envs=0"], "num_envs"),
+        (["stages.navigator.data.houses=9"], "houses"),
+        (["stages.navigator.data.row=LSTM+Q"], "checkpoint"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            fit(configured(tmp_path / "run", source, *words), source)
