@@ -31,6 +31,7 @@ def main(cfg: DictConfig) -> None:
         trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
         if trained != played:
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
+    against = None if cfg.against is None else Agent.load(Path(cfg.against))
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     eyes = Eyes(agent.encoder)
     source = instantiate(cfg.data, encode=eyes)
@@ -38,7 +39,9 @@ def main(cfg: DictConfig) -> None:
     data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
     card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=asked, data=data)
     with card.stage("results"):
-        write_results(agent, source, folder=folder, split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays)
+        write_results(
+            agent, source, folder=folder, split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays, against=against
+        )
     console.print(f"results: {cfg.run_folder}")
 
 

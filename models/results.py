@@ -7,18 +7,22 @@ from pathlib import Path
 import pytorch_lightning as pl
 
 from data.generated import GeneratedEQA
+from envs.files import written_aside
 from envs.progress import console
 from models.agent import Agent
 from models.checkpoints import fitting_agent
+from models.comparison import by_line, differences, estimates, gather
+from models.comparison_tables import differences_grid, terminal_tables
 from models.evaluation import Evaluation
 from models.eyes import Eyes
 from models.pictures import film, frames_along, plan_of_walk, some_views
 from models.report import learning_curves, results_table, write_rows, write_tables
+from models.runs import read_run
 from models.walkers import NavigatorWalker
 
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
-PLAYS = ("all", "own", "answerer", "start")
+PLAYS = ("all", "own", "answerer")
 FITTED = ("navigator", "answerer", "question_only")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
@@ -28,7 +32,7 @@ class AgentResults:
 
     What an experiment does not fit it takes from another run's agent, see `models.checkpoints.fitting_agent`. `plays` is
     "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
-    that differs in how it answers; "start", the agent's and that of the other agent, for one that goes on from it.
+    that differs in how it answers. With `compare` the other agent walks the same questions and what changed is shown.
     ValueError, before anything is fitted, where there is no such agent.
     """
 
@@ -42,9 +46,10 @@ class AgentResults:
         checkpoint: str | None = None,
         start: str | None = None,
         plays: str = "all",
+        compare: bool = False,
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
-        self.plays = known_plays(plays)
+        self.plays, self.compare = known_plays(plays), compare
         self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
@@ -68,7 +73,7 @@ class AgentResults:
             seed=self.configuration["seed"],
             eyes=self.source.encode,
             plays=self.plays,
-            start=self.other,
+            against=self.other if self.compare else None,
         )
 
 
@@ -87,20 +92,24 @@ def write_results(
     seed: int,
     eyes: Eyes,
     plays: str = "all",
-    start: Agent | None = None,
+    against: Agent | None = None,
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`."""
+    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
+
+    `against` is another agent that walks beside it and is answered for alike; ValueError for one of the same row.
+    """
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, eyes=eyes)
     walkers = evaluation.walkers(seed)
+    beside = {} if against is None else {against.name: NavigatorWalker(against.navigator)}
+    if agent.name in beside:
+        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
     if plays == "all":
-        rows = evaluation.play(walkers) + evaluation.blind()
+        rows = evaluation.play({**walkers, **beside}) + evaluation.blind()
     else:
-        chosen = {agent.name: walkers[agent.name]}
+        chosen = {**beside, agent.name: walkers[agent.name]}
         if plays == "answerer":
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
-        if plays == "start":
-            chosen = {start.name: NavigatorWalker(start.navigator), **chosen}
         rows = evaluation.play(chosen)
     scale = agent.config.get("scale", {}).get("name", "?")
     title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
@@ -108,7 +117,19 @@ def write_results(
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder)
     console.print(results_table(rows, title))
+    if against is not None:
+        write_changes(folder, agent.name, against.name)
     return rows
+
+
+def write_changes(folder: Path, name: str, other: str) -> None:
+    """What is different in a run's rows of one agent from those of another, with paired intervals: differences.md; printed."""
+    lines = gather([read_run(folder)])
+    different = differences(lines, [(name, other)])
+    tables = [differences_grid(by_line(different), spawn) for spawn in lines.questions]
+    with written_aside(folder / "differences.md") as aside:
+        aside.write_text("\n".join(table.markdown() for table in tables if table))
+    console.print(terminal_tables(lines, estimates(lines), different, None)[-1])
 
 
 def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) -> None:
