@@ -42,12 +42,16 @@ def test_every_experiment_composes_at_every_scale_and_names_what_exists(experime
 
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experiment: str, tmp_path: Path) -> None:
-    sizes = {"vocabulary_size": 9, "feature_size": 6, "num_answers": 3, "num_classes": 5, "samples": 2}
-    sizes["navigator"] = {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 6}}
-    sizes["answerer"] = {"class": "QuestionOnly", "arguments": {"vocabulary_size": 9, "num_answers": 3}}
+    sizes = {"vocabulary_size": 9, "feature_size": 6, "num_answers": 3, "num_classes": 5}
+    agent = {
+        "navigator": {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 6}},
+        "answerer": {"class": "QuestionOnly", "arguments": {"vocabulary_size": 9, "num_answers": 3}},
+        "samples": 4,
+    }
     for name, stage in composed("train", [f"+experiment={experiment}", "scale=tiny"]).stages.items():
         wanted = inspect.signature(get_object(stage.model._target_)).parameters
-        module = train.build(stage.model, {key: value for key, value in sizes.items() if key in wanted})
+        given = agent if "samples" in wanted else {key: value for key, value in sizes.items() if key in wanted}
+        module = train.build(stage.model, given)
         torch.save(dict(module.hparams), tmp_path / name)
         assert torch.load(tmp_path / name, weights_only=True) == dict(module.hparams)
 
