@@ -159,8 +159,12 @@ def learning_curves(logs: Path, picture: Path) -> None:
     series = logged(logs)
     if not series:
         return
-    figure, axes = plt.subplots(1, len(series), figsize=(4 * len(series), 3.2), squeeze=False, layout="constrained")
-    for axis, (name, parts) in zip(axes[0], sorted(series.items()), strict=True):
+    columns = min(len(series), 6)
+    rows = -(-len(series) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.2 * rows), squeeze=False, layout="constrained")
+    for axis in axes.flat[len(series) :]:
+        axis.axis("off")
+    for axis, (name, parts) in zip(axes.flat, sorted(series.items()), strict=False):
         for part, points in sorted(parts.items()):
             axis.plot(*zip(*points, strict=True), marker=".", label=part)
         axis.set(title=name.replace("_", " "), xlabel="epoch")

@@ -3,8 +3,12 @@
 A run's folder has `metrics.jsonl` (rows, as `models.evaluation` describes them) and, from newer versions, `run.json`: which
 row of the table was trained, with which seed, from which data. Rows of the same agent and spawn in several runs are seeds of
 one line. A run without `run.json` counts as a seed of its own, named by its folder.
+
+`keep` stores what a table needs of a run in a small folder that is read like the run's own: its rows packed
+(`metrics.jsonl.gz`), without the walks but for their metres to the target, run.json and the curves of its training.
 """
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +18,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
+from envs.files import written_aside
 from models.report import COLUMNS
 
 MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
+ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.gz"
+WALK = ("actions", "poses")  # columns that no table needs
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
 
@@ -66,8 +73,8 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 def read_run(folder: Path) -> Run:
     """ValueError names the line that is no row of today's form."""
-    path = folder / "metrics.jsonl"
-    if not path.is_file():
+    path = next((p for p in (folder / ROWS, folder / KEPT_ROWS) if p.is_file()), None)
+    if path is None:
         raise ValueError(f"{folder}: expected a run's folder with metrics.jsonl, got none; python eval.py writes one")
     lines: dict[Place, dict[str, Played]] = {}
     for where, row in _objects(path):
@@ -82,10 +89,25 @@ def read_run(folder: Path) -> Run:
     return Run(folder, record, lines)
 
 
+def keep(run: Path, out: Path) -> Path:
+    """Stores what a table needs of a run under `out`, by the run's name; gives the folder. ValueError as `read_run`."""
+    read_run(run)
+    kept = out / run.name
+    rows = (dict(row) for _, row in _objects(run / ROWS))
+    slim = (json.dumps({name: value for name, value in row.items() if name not in WALK}) + "\n" for row in rows)
+    with written_aside(kept / KEPT_ROWS) as aside:
+        aside.write_bytes(gzip.compress("".join(slim).encode(), mtime=0))
+    for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
+        if path.is_file():
+            with written_aside(kept / path.relative_to(run)) as aside:
+                aside.write_bytes(path.read_bytes())
+    return kept
+
+
 def _objects(path: Path) -> Iterator[tuple[str, dict]]:
     """The objects of a file of one a line, or of one altogether, each with where it stands."""
-    with path.open() as file:
-        for number, text in enumerate(file if path.suffix == ".jsonl" else [file.read()], start=1):
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        for number, text in enumerate([file.read()] if path.suffix == ".json" else file, start=1):
             try:
                 content = dict(json.loads(text))
             except (TypeError, ValueError):
@@ -110,7 +132,7 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
             raise ValueError(f"{where}: {name}: expected a number or null, got {value!r}")
     distances = row.get("distances")
     if distances is not None:
-        if not (distances and row.get("poses") is not None and len(distances) == len(row["poses"])):
+        if not distances or len(row.get("poses") or distances) != len(distances):
             raise ValueError(
                 f"{where}: distances: expected one for each of {len(row.get('poses') or [])} poses, got {len(distances)}"
             )

@@ -3,7 +3,8 @@
 Reads each run's metrics.jsonl (and run.json). One line for each agent and spawn, with intervals over questions, deviations
 between seeds, and which differences between lines are more than chance, beside the paper's numbers. Writes results.md,
 results.csv, results-differences.csv, results.tex and plots, and prints the short of it. Runs that played other questions, on
-other data or with the same seed but other numbers are refused.
+other data or with the same seed but other numbers are refused. With --keep FOLDER the rows are stored there, packed and small, and
+the same report can be made of what is in FOLDER.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from envs.progress import console
 from models.comparison import REFERENCE, default_pairs, differences, estimates, gather
 from models.comparison_plots import draw_distances, draw_ratio, draw_training
 from models.comparison_tables import grids, terminal_tables, write_csv
-from models.runs import read_runs
+from models.runs import keep, read_runs
 
 
 def report(
@@ -69,6 +70,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="run folders")
     parser.add_argument("--out", type=Path, default=Path("previews"), help="folder for tables and plots")
+    parser.add_argument("--keep", type=Path, help="folder to store the runs' rows in, packed, to report on them again")
     parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
     parser.add_argument("--resamples", type=int, default=2000)
@@ -81,8 +83,11 @@ if __name__ == "__main__":
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
         )
+        kept = [keep(run, arguments.keep) for run in arguments.runs] if arguments.keep else []
     except ValueError as error:
         sys.exit(f"report: {error}")
     for table in shown:
         console.print(table)
+    if kept:
+        console.print(f"kept: {arguments.keep}")
     console.print(f"written: {arguments.out / 'results.md'}, and .csv, .tex and plots beside it")

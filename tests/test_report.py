@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from models.comparison import default_pairs, differences, distances_by_step, estimates, gather, paper_estimates
 from models.comparison_tables import tex
-from models.runs import read_runs
+from models.runs import keep, read_runs
 from scripts.report import report
 
 SPAWNS = ("T-10", "T-50 turned")
@@ -154,6 +154,21 @@ def test_what_cannot_stand_in_one_table_is_refused(runs, tmp_path, rows, record,
     other = run(tmp_path / "other", rows, **record)
     with pytest.raises(ValueError, match=complaint):
         read_runs([runs[0], other])
+
+
+def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_path: Path) -> None:
+    kept = [keep(folder, tmp_path / "kept") for folder in runs]
+    assert [folder.name for folder in kept] == [folder.name for folder in runs]
+    for folders, out in ((runs, "of_runs"), (kept, "of_kept")):
+        report(folders, tmp_path / out)
+    for name in ("results.csv", "results-differences.csv", "results-distance.png", "results-training-navigator.png"):
+        assert (tmp_path / "of_runs" / name).read_bytes() == (tmp_path / "of_kept" / name).read_bytes()
+    size = sum(path.stat().st_size for path in kept[0].rglob("metrics.jsonl*"))
+    assert size < (runs[0] / "metrics.jsonl").stat().st_size / 4
+    assert (
+        keep(runs[0], tmp_path / "again").joinpath("metrics.jsonl.gz").read_bytes()
+        == (kept[0] / "metrics.jsonl.gz").read_bytes()
+    )
 
 
 def test_a_file_that_was_cut_off_is_refused(runs: list[Path]) -> None:
