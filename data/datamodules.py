@@ -213,13 +213,14 @@ class AnswererData(pl.LightningDataModule):
         )
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int | list[int]]:
         """What a model has to know to fit this data."""
         words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
             "feature_size": self.train.demos.features.shape[1],
+            "map_shape": list(self.source.encode.map_shape),
         }
 
     def train_dataloader(self) -> DataLoader:

@@ -16,19 +16,15 @@ from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
 from models.encoder import Encoder, FrozenEncoder
 from models.pacman import Pacman
+from models.places import PlacesAnswerer
 from models.rebuild import describe, rebuild
 from models.residual import FrozenResidualEncoder, ResidualEncoder
 from models.transformer import Transformer
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-PARTS = (
-    Encoder,
-    ResidualEncoder,
-    Backbone,
-    *NAVIGATORS,
-    Answerer,
-    QuestionOnly,
-)  # `rebuild` knows the classes that have been imported
+ANSWERERS = (Answerer, PlacesAnswerer)
+# `rebuild` knows the classes that have been imported.
+PARTS = (Encoder, ResidualEncoder, Backbone, *NAVIGATORS, *ANSWERERS, QuestionOnly)
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"

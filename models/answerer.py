@@ -49,7 +49,7 @@ class Answerer(nn.Module):
             self.question_key = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Dropout(dropout))
             self.similarity = nn.Sequential(nn.Tanh(), nn.Dropout(dropout), nn.Linear(2 * hidden_size, 1))
         fused = 2 * hidden_size if fusion == "concat" else hidden_size
-        self.classifier = _classifier(fused, classifier_hidden, num_answers, dropout)
+        self.classifier = classifier(fused, classifier_hidden, num_answers, dropout)
 
     def forward(
         self,
@@ -94,7 +94,7 @@ class QuestionOnly(nn.Module):
     ):
         super().__init__()
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
-        self.classifier = _classifier(hidden_size, classifier_hidden, num_answers, dropout)
+        self.classifier = classifier(hidden_size, classifier_hidden, num_answers, dropout)
 
     def forward(
         self, features: Tensor | None, questions: Int64[Tensor, "B L"], mask: Tensor | None = None
@@ -103,7 +103,8 @@ class QuestionOnly(nn.Module):
         return self.classifier(self.question(questions))
 
 
-def _classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
+def classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
+    """What turns a vector into logits of answers."""
     return nn.Sequential(
         nn.Dropout(dropout),
         nn.Linear(inputs, hidden),

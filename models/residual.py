@@ -7,14 +7,16 @@ a place's features with one linear layer, so who looks at the right place has li
 Axes: B batch, H W frame, h w places of the map, C channels, F features, K classes and other names.
 """
 
+import copy
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from models.backbone import fold_batch_norms
 from models.encoder import Precision, frames_to_input, inference_dtype
 from models.rebuild import rebuildable
 
@@ -109,7 +111,7 @@ class FrozenResidualEncoder(nn.Module):
         super().__init__()
         self.height_px, self.width_px, self.feature_size = encoder.height_px, encoder.width_px, encoder.feature_size
         self.dtype = inference_dtype(precision, next(encoder.parameters()).device)
-        layers = fold_batch_norms(encoder.layers).requires_grad_(False)
+        layers = folded(encoder.layers).requires_grad_(False)
         self.layers = layers.to(self.dtype, memory_format=torch.channels_last)
 
     @torch.no_grad()
@@ -117,6 +119,22 @@ class FrozenResidualEncoder(nn.Module):
         """Features in float32, whatever the precision inside."""
         with torch.autocast(rgb.device.type, enabled=False):
             return self.layers(_centred(rgb, self).to(self.dtype)).flatten(1).float()
+
+
+def folded(layers: nn.Module) -> nn.Module:
+    """A copy for evaluation in which convolutions do the work of the batch norms right behind them."""
+    layers = copy.deepcopy(layers).eval()
+    for module in layers.modules():
+        if isinstance(module, Residual):
+            pairs = [("first", "first_norm"), ("second", "second_norm")]
+        else:
+            pairs = list(pairwise(module._modules)) if isinstance(module, nn.Sequential) else []
+        for conv, norm in pairs:
+            parts = getattr(module, conv), getattr(module, norm)
+            if isinstance(parts[0], nn.Conv2d) and isinstance(parts[1], nn.BatchNorm2d):
+                setattr(module, conv, fuse_conv_bn_eval(*parts))
+                setattr(module, norm, nn.Identity())
+    return layers
 
 
 class NamingHeads(nn.Module):
