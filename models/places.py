@@ -20,7 +20,9 @@ from models.rebuild import rebuildable
 
 @rebuildable
 class PlacesAnswerer(nn.Module):
-    """Looks with `glimpses` heads at the places of the last `num_frames` frames, with None of all of history and walk.
+    """Looks with `glimpses` heads at the places of the last `num_frames` frames, with None of all of history and walk, and of those
+    that are `also_back` actions before the last. A question also says which of the frames matter, as what is asked about is
+    in the last ones and its room in more; with None it cannot.
 
     `map_shape` is channels, rows and columns of the map that a frame's features are the flat form of. Same interface as
     `Answerer`. ValueError where features do not have that shape.
@@ -34,6 +36,7 @@ class PlacesAnswerer(nn.Module):
         *,
         map_shape: Sequence[int],
         num_frames: int | None = 5,
+        also_back: Sequence[int] = (),
         glimpses: int = 2,
         hidden_size: int = 128,
         classifier_hidden: int = 128,
@@ -45,11 +48,14 @@ class PlacesAnswerer(nn.Module):
             raise ValueError(
                 f"map_shape: expected channels, rows and columns of {feature_size} features, got {list(map_shape)}"
             )
-        self.map_shape, self.num_frames, self.glimpses = tuple(map_shape), num_frames, glimpses
+        self.map_shape, self.glimpses = tuple(map_shape), glimpses
+        self.num_frames, self.also_back = num_frames, tuple(also_back)
         channels = map_shape[0]
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=question_dropout)
         self.norm = nn.BatchNorm1d(channels)
         self.query = nn.Linear(hidden_size, glimpses * channels)
+        frames = len({*range(num_frames or 0), *also_back})
+        self.when = nn.Linear(hidden_size, glimpses * frames) if num_frames else None
         self.value = nn.Sequential(nn.Linear(channels, hidden_size), nn.ReLU())
         self.classifier = classifier((glimpses + 2) * hidden_size, classifier_hidden, num_answers, dropout)
 
@@ -81,5 +87,9 @@ class PlacesAnswerer(nn.Module):
         """How much each glimpse looks at each place; rows sum to 1."""
         query = self.query(question).unflatten(1, (self.glimpses, -1))
         similarity = torch.einsum("bgc,bcp->bgp", query, places) * places.shape[1] ** -0.5
-        hidden = ~mask.repeat_interleave(places.shape[2] // mask.shape[1], dim=1).unsqueeze(1)
+        each = places.shape[2] // mask.shape[1]
+        if self.when is not None:
+            when = self.when(question).unflatten(1, (self.glimpses, -1))
+            similarity = similarity + when.repeat_interleave(each, dim=2)
+        hidden = ~mask.repeat_interleave(each, dim=1).unsqueeze(1)
         return similarity.masked_fill(hidden, torch.finfo(similarity.dtype).min).softmax(2)

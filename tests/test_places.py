@@ -33,13 +33,14 @@ def test_frames_that_are_not_there_do_not_reach_the_answer() -> None:
     changed = features.clone()
     changed[0, 3:] = 50.0
     torch.testing.assert_close(answerer(changed, questions, mask), answerer(features, questions, mask))
-    alone = answerer(features[:1, :3], questions[:1])
-    torch.testing.assert_close(answerer(features, questions, mask)[:1], alone)
+    whole = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, num_frames=None).eval()
+    alone = whole(features[:1, :3], questions[:1])
+    torch.testing.assert_close(whole(features, questions, mask)[:1], alone)
     assert not torch.allclose(answerer(changed, questions), answerer(features, questions))
 
 
 def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, glimpses=1, hidden_size=4).eval()
+    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, glimpses=1, hidden_size=4, num_frames=2).eval()
     torch.nn.init.eye_(answerer.query.weight)
     torch.nn.init.zeros_(answerer.query.bias)
     places = torch.zeros(1, 4, 12)
@@ -47,6 +48,15 @@ def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
     weights = answerer.weights(places, torch.tensor([[0.0, 0.0, 3.0, 0.0]]), torch.ones(1, 2, dtype=torch.bool))
     expected = torch.zeros(1, 1, 12).index_fill(2, torch.tensor([7]), 3 * 8 / 2).softmax(2)
     torch.testing.assert_close(weights, expected)
+
+
+def test_a_question_can_ask_for_some_of_the_frames() -> None:
+    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, num_frames=2, also_back=(7, 30)).eval()
+    torch.nn.init.zeros_(answerer.when.weight)
+    answerer.when.bias.data = torch.tensor([0.0, 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0])
+    weights = answerer.weights(torch.zeros(1, 4, 24), torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool))
+    of_frames = weights.unflatten(2, (4, 6)).sum(3)
+    torch.testing.assert_close(of_frames, torch.tensor([[[0.0, 1, 0, 0], [0, 0, 0, 1]]]))
 
 
 def pointing_batches(num: int, seed: int) -> DataLoader:
@@ -69,7 +79,7 @@ def pointing_batches(num: int, seed: int) -> DataLoader:
 def test_it_learns_to_look_at_the_place_that_the_question_means(tmp_path: Path) -> None:
     pl.seed_everything(0, verbose=False)
     words = {"answerer": "PlacesAnswerer", "optimizer": "adamw", "schedule": "cosine"}
-    options = {"hidden_size": 16, "dropout": 0.0, "glimpses": 1}
+    options = {"hidden_size": 16, "dropout": 0.0, "glimpses": 1, "num_frames": 3}
     module = AnswererImitation(10, 2, SIZE, list(MAP), lr=1e-2, **words, options=options)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     trainer = pl.Trainer(default_root_dir=tmp_path, enable_checkpointing=False, max_epochs=8, **quiet)
