@@ -26,14 +26,14 @@ PADDED_ACTION = -1
 NO_ANSWER = -100  # of a question that does not count
 
 
-def last_frames(history: np.ndarray, num_frames: int) -> np.ndarray:
-    """The last `num_frames` rows; a shorter history is filled up at its front with its first row.
+def last_frames(history: np.ndarray, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+    """The last `num_frames` rows, behind those that are `also_back` before the last; before the first comes the first again.
 
     Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
     with views of the target, which leaks the answer.
     """
-    missing = num_frames - len(history)
-    return history[-num_frames:] if missing <= 0 else np.concatenate([np.repeat(history[:1], missing, 0), history])
+    back = np.array(sorted({*range(num_frames), *also_back}, reverse=True))
+    return history[np.maximum(len(history) - 1 - back, 0)]
 
 
 class Walks(Dataset):
@@ -97,12 +97,14 @@ class Walks(Dataset):
 
 class LastFrames(Dataset):
     """The last `num_frames` of each demonstration, or with None all of them: features (B, N, F) float16, padded behind the
-    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary."""
+    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary. `also_back`: see `last_frames`."""
 
-    def __init__(self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None) -> None:
+    def __init__(
+        self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None, also_back: Sequence[int] = ()
+    ) -> None:
         self.demos, self.num_frames = demos, num_frames
         if num_frames is not None:  # few enough to be held, for they are read in every epoch
-            frames = [last_frames(demos.features[demos.rows(i)], num_frames) for i in range(len(demos))]
+            frames = [last_frames(demos.features[demos.rows(i)], num_frames, also_back) for i in range(len(demos))]
             self.features = torch.from_numpy(np.stack(frames))
         questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
         self.questions = pad_sequence(questions, batch_first=True)
@@ -199,28 +201,42 @@ class NavigatorData(pl.LightningDataModule):
 
 
 class AnswererData(pl.LightningDataModule):
-    """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer."""
+    """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
 
-    def __init__(self, source: GeneratedEQA, *, batch_size: int, seed: int, num_frames: int | None) -> None:
+    `also_back` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        *,
+        batch_size: int,
+        seed: int,
+        num_frames: int | None,
+        also_back: Sequence[int] = (),
+    ) -> None:
         super().__init__()
-        self.source, self.batch_size, self.seed, self.num_frames = source, batch_size, seed, num_frames
+        self.source, self.batch_size, self.seed = source, batch_size, seed
+        self.num_frames, self.also_back = num_frames, tuple(also_back)
 
     def prepare_data(self) -> None:
         self.source.build()
 
     def setup(self, stage: str) -> None:
         self.train, self.val = (
-            LastFrames(self.source.demonstrations(s), self.source.vocabulary, self.num_frames) for s in ("train", "val")
+            LastFrames(self.source.demonstrations(s), self.source.vocabulary, self.num_frames, self.also_back)
+            for s in ("train", "val")
         )
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int | list[int]]:
         """What a model has to know to fit this data."""
         words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
             "feature_size": self.train.demos.features.shape[1],
+            "map_shape": list(self.source.encode.map_shape),
         }
 
     def train_dataloader(self) -> DataLoader:

@@ -1,6 +1,7 @@
 """`RenderedFrames`: endless frames of random places in houses, rendered as they are needed; nothing is stored.
 
-What the encoder is pretrained on: colour, depth and class of every pixel. Training walks through the train houses,
+What encoders are pretrained on: colour, depth and class of every pixel, and on demand names of colours and types of rooms
+(`data.surroundings`). Training walks through the train houses,
 validation is one fixed set of views of val houses. Every batch is a function of (seed, epoch, place in the epoch).
 
 Axes: B batch, H W frame, N poses, R rooms, O objects, C free cells.
@@ -18,6 +19,7 @@ import torch
 from jaxtyping import Float64, Int64
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from data.surroundings import COLORS, ROOMS, Surroundings
 from envs.actions import TURN_RAD
 from envs.house.build import build_scene
 from envs.house.catalog import CLASSES, load_catalog
@@ -31,7 +33,7 @@ MODALITIES = ("rgb", "depth", "class_id")
 FLOOR_CELLS = 300  # a coarse floor is enough to stand on
 CANDIDATES = 32  # places tried for a view of an object
 OBJECT_DISTANCE_M = (0.5, 3.0)
-HOUSES_IN_MEMORY = 256  # under 1 MB each
+HOUSES_IN_MEMORY = 1024  # under 1 MB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ def find_places(house: House, scene: Scene) -> Places:
 
 class Frames(IterableDataset):
     """Batches of views: rgb (B, H, W, 3) uint8, depth (B, H, W) float32 metres, 0 where nothing was hit, class_id
-    (B, H, W) uint8, an index into `catalog.CLASSES`.
+    (B, H, W) uint8, an index into `catalog.CLASSES`. With `surroundings_every=k` also color_id and room_id (B, H/k, W/k)
+    uint8 of the pixels that `data.surroundings.sampled` takes.
 
     A few houses are loaded at a time and give a few batches each; all houses come by before one comes again. With
     several workers, each takes every n-th group of houses. `part` of each batch is drawn only, for one of several processes.
@@ -119,6 +122,7 @@ class Frames(IterableDataset):
         houses_at_once: int = 8,
         batches_at_once: int = 8,
         part: slice = slice(None),
+        surroundings_every: int | None = None,
     ) -> None:
         if not houses:
             raise ValueError("houses: expected at least one to render, got none")
@@ -127,26 +131,29 @@ class Frames(IterableDataset):
         self.houses, self.num_batches, self.batch_size, self.seed = houses, num_batches, batch_size, list(seed)
         self.camera, self.near_objects = camera or Camera(), near_objects
         self.houses_at_once, self.batches_at_once = min(houses_at_once, len(houses)), batches_at_once
-        self.part = part
+        self.part, self.every = part, surroundings_every
         self._prepared = functools.lru_cache(HOUSES_IN_MEMORY)(self._prepare)
 
     def __len__(self) -> int:
         return self.num_batches
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        renderer = Renderer(self.camera, MODALITIES)
+        renderer = Renderer(self.camera, MODALITIES if self.every is None else (*MODALITIES, "instance_id"))
         worker = get_worker_info()
         first, step = (0, 1) if worker is None else (worker.id, worker.num_workers)
         for group in range(first, ceil(self.num_batches / self.batches_at_once), step):
             rng = np.random.default_rng([*self.seed, group])
-            scenes, places = zip(*(self._prepared(i) for i in self._group(group)), strict=True)
+            scenes, places, surroundings = zip(*(self._prepared(i) for i in self._group(group)), strict=True)
             renderer.load(scenes)
             begin = group * self.batches_at_once
             for _ in range(begin, min(begin + self.batches_at_once, self.num_batches)):
                 which = np.sort(rng.integers(len(scenes), size=self.batch_size))
                 counts = np.bincount(which, minlength=len(scenes)).tolist()
                 poses = np.concatenate([self._poses(rng, p, n) for p, n in zip(places, counts, strict=True)])
-                frames = renderer.render(which[self.part], poses[self.part])
+                which, poses = which[self.part], poses[self.part]
+                frames = renderer.render(which, poses)
+                if self.every is not None:
+                    self._add_surroundings(frames, surroundings, which, poses)
                 yield {name: torch.from_numpy(array) for name, array in frames.items()}
 
     def _group(self, group: int) -> list[int]:
@@ -159,10 +166,25 @@ class Frames(IterableDataset):
         looking = int(rng.binomial(num, self.near_objects)) if len(places.objects) else 0
         return np.concatenate([places.object_poses(rng, looking), places.random_poses(rng, num - looking)])
 
-    def _prepare(self, index: int) -> tuple[Scene, Places]:
+    def _add_surroundings(
+        self,
+        frames: dict[str, np.ndarray],
+        surroundings: Sequence[Surroundings],
+        which: Int64[np.ndarray, " B"],
+        poses: Float64[np.ndarray, "B 3"],
+    ) -> None:
+        instance_id, parts = frames.pop("instance_id"), []
+        for house in np.unique(which):
+            rows = which == house
+            shown = poses[rows], instance_id[rows], frames["depth"][rows]
+            parts.append(surroundings[house].seen(*shown, self.camera, every=self.every))
+        for name, of_houses in zip(("color_id", "room_id"), zip(*parts, strict=True), strict=True):
+            frames[name] = np.concatenate(of_houses)
+
+    def _prepare(self, index: int) -> tuple[Scene, Places, Surroundings | None]:
         house = self.houses[index]
         scene = build_scene(house, load_catalog())
-        return scene, find_places(house, scene)
+        return scene, find_places(house, scene), None if self.every is None else Surroundings.of(house)
 
 
 @runtime_checkable
@@ -190,17 +212,21 @@ class RenderedFrames(pl.LightningDataModule):
         near_objects: float = 0.5,
         num_workers: int = 0,
         camera: Camera | None = None,
+        surroundings_every: int | None = None,
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
         self.near_objects, self.camera = near_objects, camera or Camera()
+        self.surroundings_every = surroundings_every
 
     @property
     def sizes(self) -> dict[str, int]:
         """What the network that learns from this has to fit."""
+        named = {} if self.surroundings_every is None else {"num_colors": len(COLORS), "num_rooms": len(ROOMS)}
         return {
             "num_classes": len(CLASSES),
+            **named,
             "height_px": self.camera.height_px,
             "width_px": self.camera.width_px,
         }
@@ -218,6 +244,7 @@ class RenderedFrames(pl.LightningDataModule):
             camera=self.camera,
             near_objects=self.near_objects,
             part=slice(self.trainer.global_rank, None, self.trainer.world_size),
+            surroundings_every=self.surroundings_every,
         )
 
     def train_dataloader(self) -> DataLoader:

@@ -40,6 +40,7 @@ class Encode(Protocol):
     """The frozen encoder, see `models.eyes.Eyes`."""
 
     identity: str
+    map_shape: tuple[int, int, int]
 
     def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]: ...
 

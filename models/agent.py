@@ -16,11 +16,15 @@ from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
 from models.encoder import Encoder, FrozenEncoder
 from models.pacman import Pacman
+from models.places import PlacesAnswerer
 from models.rebuild import describe, rebuild
+from models.residual import FrozenResidualEncoder, ResidualEncoder
 from models.transformer import Transformer
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-PARTS = (Encoder, Backbone, *NAVIGATORS, Answerer, QuestionOnly)  # `rebuild` knows the classes that have been imported
+ANSWERERS = (Answerer, PlacesAnswerer)
+# `rebuild` knows the classes that have been imported.
+PARTS = (Encoder, ResidualEncoder, Backbone, *NAVIGATORS, *ANSWERERS, QuestionOnly)
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
@@ -35,7 +39,7 @@ class Agent(nn.Module):
 
     def __init__(
         self,
-        encoder: Encoder | Backbone,
+        encoder: Encoder | ResidualEncoder | Backbone,
         navigator: nn.Module,
         answerer: nn.Module,
         vocabulary: Vocabulary,
@@ -62,7 +66,7 @@ class Agent(nn.Module):
         """The results table's line that it plays for."""
         return self.config.get("row", "agent")
 
-    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenBackbone:
+    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)
 

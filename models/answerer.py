@@ -6,6 +6,7 @@ attention weight; the attended frame and the question are concatenated and class
 Axes: B questions, T frames, F features, L words, A answers, D common size of image and question.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -18,7 +19,8 @@ from models.rebuild import rebuildable
 
 @rebuildable
 class Answerer(nn.Module):
-    """Attends over the last `num_frames` frames, with None over all of history and walk.
+    """Attends over the last `num_frames` frames, with None over all of history and walk, and over those that
+    are `also_back` actions before the last.
 
     The released code has additive attention, product and D = 64.
     """
@@ -30,6 +32,7 @@ class Answerer(nn.Module):
         feature_size: int,
         *,
         num_frames: int | None = 5,
+        also_back: Sequence[int] = (),
         hidden_size: int = 128,
         classifier_hidden: int = 64,
         attention: Literal["dot", "additive"] = "dot",
@@ -41,7 +44,8 @@ class Answerer(nn.Module):
             raise ValueError(f"attention: expected dot or additive, got {attention!r}")
         if fusion not in ("concat", "product"):
             raise ValueError(f"fusion: expected concat or product, got {fusion!r}")
-        self.attention, self.fusion, self.num_frames = attention, fusion, num_frames
+        self.attention, self.fusion = attention, fusion
+        self.num_frames, self.also_back = num_frames, tuple(also_back)
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
         self.image_projection = nn.Sequential(nn.Linear(feature_size, hidden_size), nn.ReLU(), nn.Dropout(dropout))
         if attention == "additive":
@@ -49,7 +53,7 @@ class Answerer(nn.Module):
             self.question_key = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Dropout(dropout))
             self.similarity = nn.Sequential(nn.Tanh(), nn.Dropout(dropout), nn.Linear(2 * hidden_size, 1))
         fused = 2 * hidden_size if fusion == "concat" else hidden_size
-        self.classifier = _classifier(fused, classifier_hidden, num_answers, dropout)
+        self.classifier = classifier(fused, classifier_hidden, num_answers, dropout)
 
     def forward(
         self,
@@ -94,7 +98,7 @@ class QuestionOnly(nn.Module):
     ):
         super().__init__()
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
-        self.classifier = _classifier(hidden_size, classifier_hidden, num_answers, dropout)
+        self.classifier = classifier(hidden_size, classifier_hidden, num_answers, dropout)
 
     def forward(
         self, features: Tensor | None, questions: Int64[Tensor, "B L"], mask: Tensor | None = None
@@ -103,7 +107,8 @@ class QuestionOnly(nn.Module):
         return self.classifier(self.question(questions))
 
 
-def _classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
+def classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
+    """What turns a vector into logits of answers."""
     return nn.Sequential(
         nn.Dropout(dropout),
         nn.Linear(inputs, hidden),

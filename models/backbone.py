@@ -51,6 +51,7 @@ class Backbone(nn.Module):
                 f"grid: expected 1 to {min(sides)}, as {name}'s last map of a {height_px}x{width_px} frame is "
                 f"{sides[0]}x{sides[1]}, got {grid}"
             )
+        self.map_shape = (channels, grid, grid)
         self.feature_size = channels * grid * grid
         self.to(memory_format=torch.channels_last)
 

@@ -24,7 +24,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from envs.files import written_aside
-from models.rebuild import rebuildable
+from models.rebuild import rebuild, rebuildable
 
 FORMAT = "eqa-encoder"
 FORMAT_VERSION = "1"
@@ -73,6 +73,7 @@ class Encoder(nn.Module):
         self.height_px, self.width_px, self.channels = height_px, width_px, tuple(channels)
         rows, columns = pooled_sizes(height_px, len(channels)), pooled_sizes(width_px, len(channels))
         self.map_sizes = list(zip(rows, columns, strict=True))
+        self.map_shape = (channels[-1], rows[-1], columns[-1])  # of which features are the flat form
         self.feature_size = rows[-1] * columns[-1] * channels[-1]
         self.convs = nn.ModuleList(nn.Conv2d(i, o, KERNEL) for i, o in zip((3, *channels[:-1]), channels, strict=True))
         self.norms = nn.ModuleList(nn.BatchNorm2d(o) for o in channels)
@@ -268,16 +269,26 @@ def to_output_grid(frame: Tensor, size: tuple[int, int], grid: Grid = WHOLE) -> 
     return whole[:, grid.row :: grid.stride, grid.column :: grid.stride]
 
 
-def save_encoder(encoder: Encoder, path: Path) -> None:
-    """Writes weights and sizes as safetensors, aside first and then renamed."""
-    metadata = {"format": FORMAT, "version": FORMAT_VERSION, "arguments": json.dumps(encoder.arguments)}
+def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
+    """Writes weights, sizes and class as safetensors, aside first and then renamed; `half` in float16."""
+    metadata = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "class": type(encoder).__name__,
+        "arguments": json.dumps(encoder.arguments),
+    }
     tensors = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
+    if half:
+        tensors = {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
     with written_aside(Path(path)) as aside:
         safetensors.torch.save_file(tensors, aside, metadata)
 
 
-def load_encoder(path: Path = WEIGHTS) -> Encoder:
-    """Reads what `save_encoder` wrote, in evaluation mode; ValueError names the file and what is wrong with it."""
+def load_encoder(path: Path = WEIGHTS) -> nn.Module:
+    """Reads what `save_encoder` wrote, an `Encoder` where the file names no other `@rebuildable` class, in evaluation mode.
+
+    ValueError names the file and what is wrong with it.
+    """
     remedy = "python train.py +experiment=cnn_pretrain trains one"
     try:
         with safetensors.safe_open(str(path), framework="pt") as file:
@@ -291,8 +302,7 @@ def load_encoder(path: Path = WEIGHTS) -> Encoder:
             f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}; {remedy}"
         )
     try:
-        encoder = Encoder(**json.loads(metadata["arguments"]))
-        encoder.load_state_dict(tensors)
+        name, arguments = metadata.get("class", Encoder.__name__), json.loads(metadata["arguments"])
+        return rebuild({"class": name, "arguments": arguments, "state": tensors})
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path}: weights do not fit the encoder ({error}); {remedy}") from None
-    return encoder.eval()

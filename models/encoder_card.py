@@ -29,7 +29,7 @@ CARD = """# Weights of the frozen encoder
 `encoder.safetensors` ({kilobytes:.0f} kB) holds the paper's four blocks of [5x5 convolution, batch norm, ReLU, 2x2 max
 pool] (Das et al. 2018, Sec. 4): a {height_px}x{width_px} frame becomes {feature_size} features. It was trained to
 reconstruct colour and to predict depth and segmentation; the heads that did so are not kept. This page is written by
-`models/encoder_card.py`; do not edit it.
+`models/encoder_card.py`; do not edit it. The weights of the larger encoder have a page of their own, [residual.md](residual.md).
 
 | | |
 |---|---|

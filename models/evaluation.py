@@ -87,7 +87,7 @@ class Evaluation:
         self.lockstep = lockstep
         self.agent, self.source, self.eyes = agent.eval(), source, eyes
         self.demos = source.demonstrations(split)
-        self.num_frames = agent.answerer.num_frames  # None for all
+        self.num_frames, self.also_back = agent.answerer.num_frames, agent.answerer.also_back  # None for all
         for episode in self.demos.episodes:
             agent.vocabulary.encode(episode.question)
             agent.vocabulary.answer_id(episode.answer)
@@ -203,7 +203,8 @@ class Evaluation:
         self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
     ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
         """Features that are answered from, of history and walk, whoever walked; and which of them are there."""
-        wanted = self.num_frames or walked.poses.shape[1] + MAX_EPISODE_ACTIONS
+        longest = self.num_frames or walked.poses.shape[1] + MAX_EPISODE_ACTIONS
+        wanted = max(longest, *(back + 1 for back in self.also_back), 1)
         fresh = [np.arange(max(views - wanted, 0), views) for views in walked.num_views]
         if walked.features is None:
             seen = self._look(walked, fresh, simulator)
@@ -214,7 +215,7 @@ class Evaluation:
             for s, new in zip(batch, seen, strict=True)
         ]
         if self.num_frames:
-            frames = [last_frames(f, self.num_frames) for f in frames]
+            frames = [last_frames(f, self.num_frames, self.also_back) for f in frames]
         mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
         return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
 

@@ -12,6 +12,7 @@ from jaxtyping import Float16, UInt8
 
 from models.backbone import Backbone, load_pretrained
 from models.encoder import Encoder, Precision, load_encoder
+from models.residual import ResidualEncoder
 
 BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
 
@@ -22,7 +23,7 @@ class Eyes:
     `encoder.recipe` joins it: what features depend on that the weights do not say.
     """
 
-    def __init__(self, encoder: Encoder | Backbone, *, precision: Precision = "auto") -> None:
+    def __init__(self, encoder: Encoder | ResidualEncoder | Backbone, *, precision: Precision = "auto") -> None:
         self.encoder = encoder
         self.frozen = encoder.eval().for_inference(precision)
         digest = hashlib.sha256(str(self.frozen.dtype).encode())
@@ -30,6 +31,11 @@ class Eyes:
             digest.update(name.encode() + value.detach().cpu().numpy().tobytes())
         digest.update(encoder.recipe.encode())
         self.identity = digest.hexdigest()[:12]
+
+    @property
+    def map_shape(self) -> tuple[int, int, int]:
+        """Channels, rows and columns of the map that a frame's features are the flat form of."""
+        return self.encoder.map_shape
 
     @classmethod
     def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "Eyes":

@@ -4,7 +4,8 @@ The navigator mimics shortest walks under teacher forcing; the answerer sees the
 `data.datamodules`; the arguments are plain values, so that Lightning's own checkpoint rebuilds a module.
 """
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Collection, Sequence
 
 import pytorch_lightning as pl
 import torch
@@ -12,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from data.datamodules import NO_ANSWER
-from models.agent import NAVIGATORS
+from models.agent import ANSWERERS, NAVIGATORS
 from models.answerer import Answerer, QuestionOnly
 from models.pacman import Pacman
 from models.parallel import over_processes
 
 CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
+ANSWERING = {answerer.__name__: answerer for answerer in (*ANSWERERS, QuestionOnly)}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
@@ -74,18 +76,14 @@ class NavigatorImitation(pl.LightningModule):
         return sum(whole.weight * parts[name].loss for name, whole in wholes.items())
 
     def configure_optimizers(self) -> torch.optim.Optimizer | dict:
-        optimizer = OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
-        if self.hparams.schedule == "constant":
-            return optimizer
-        steps = int(self.trainer.estimated_stepping_batches)
-        falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": falling, "interval": "step"}}
+        return _optimizers(self)
 
 
 class AnswererImitation(pl.LightningModule):
     """Cross-entropy of the answer, given the last frames of a shortest walk; `question_only` hides the frames.
 
-    Logs, for train and val: loss, accuracy.
+    `answerer` names a class, `options` are its further arguments; it gets of the sizes what it takes. Logs, for train and
+    val: loss, accuracy.
     """
 
     def __init__(
@@ -93,20 +91,30 @@ class AnswererImitation(pl.LightningModule):
         vocabulary_size: int,
         num_answers: int,
         feature_size: int,
+        map_shape: Sequence[int] | None = None,
         *,
         lr: float = 3e-4,
         optimizer: str = "adam",
+        schedule: str = "constant",
         question_only: bool = False,
+        answerer: str = Answerer.__name__,
         options: dict | None = None,
     ):
         super().__init__()
         self.save_hyperparameters()
         known("optimizer", optimizer, OPTIMIZERS)
+        known("schedule", schedule, SCHEDULES)
+        known("answerer", answerer, ANSWERING)
         self.part = "question_only" if question_only else "answerer"
-        if question_only:
-            self.answerer = QuestionOnly(vocabulary_size, num_answers, **(options or {}))
-        else:
-            self.answerer = Answerer(vocabulary_size, num_answers, feature_size, **(options or {}))
+        kind = QuestionOnly if question_only else ANSWERING[answerer]
+        sizes = {
+            "vocabulary_size": vocabulary_size,
+            "num_answers": num_answers,
+            "feature_size": feature_size,
+            "map_shape": map_shape,
+        }
+        taken = inspect.signature(kind).parameters
+        self.answerer = kind(**{name: size for name, size in sizes.items() if name in taken}, **(options or {}))
 
     @property
     def parts(self) -> dict[str, nn.Module]:
@@ -129,8 +137,17 @@ class AnswererImitation(pl.LightningModule):
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
         return whole.weight * loss
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+    def configure_optimizers(self) -> torch.optim.Optimizer | dict:
+        return _optimizers(self)
+
+
+def _optimizers(module: pl.LightningModule) -> torch.optim.Optimizer | dict:
+    optimizer = OPTIMIZERS[module.hparams.optimizer](module.parameters(), lr=module.hparams.lr)
+    if module.hparams.schedule == "constant":
+        return optimizer
+    steps = int(module.trainer.estimated_stepping_batches)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": falling, "interval": "step"}}
 
 
 def known(what: str, name: str, known: Collection[str]) -> None:

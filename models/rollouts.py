@@ -50,7 +50,7 @@ class Rollout:
     batch: dict[str, Tensor]  # as `models.scoring` has it: the history is there, but does not count
     rewards: Float32[Tensor, "M T"]  # 0 for history and padding
     answers: Int64[Tensor, " M"]  # that are right
-    last_frames: Tensor  # (M, 5, F), what is answered from
+    last_frames: Tensor  # (M, N, F), what is answered from
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
     cut: Bool[Tensor, " M"]  # a straggler that was not waited for
@@ -197,7 +197,10 @@ class _Walk:
         device, ends = right.device, self.known + self.steps
         longest = int(ends.max(initial=1))
         frames = np.stack(
-            [last_frames(f[:end], answerer.num_frames) for f, end in zip(self.features, ends, strict=True)]
+            [
+                last_frames(f[:end], answerer.num_frames, answerer.also_back)
+                for f, end in zip(self.features, ends, strict=True)
+            ]
         )
         last = torch.from_numpy(frames).to(device)
         with self.clock("answer"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from data.datamodules import last_frames
 from data.demonstrations import Demonstrations, build
 from data.generated import GeneratedEQA, Recorder
 from data.spawns import place
@@ -167,6 +168,25 @@ def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) 
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
+            assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
+
+
+def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_too(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, back = [], (13, 8)
+    answers = evaluation._answers
+    monkeypatch.setattr(
+        evaluation,
+        "_answers",
+        lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask),
+    )
+    monkeypatch.setattr(evaluation, "also_back", back)
+    evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+        for n, i in enumerate(one.row for one in batch):
+            stored = last_frames(evaluation.demos.features[evaluation.demos.rows(i)], 5, back)
+            assert features[n].shape == stored.shape
             assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
 
 

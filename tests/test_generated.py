@@ -14,7 +14,7 @@ from tests.small_house import small_house
 class CountingEncode:
     """Features that are the mean colour of a frame."""
 
-    identity = "mean-color"
+    identity, map_shape = "mean-color", (3, 1, 1)
 
     def __call__(self, rgb: np.ndarray) -> np.ndarray:
         return rgb.mean((1, 2)).astype(np.float16)

@@ -53,7 +53,7 @@ class Pooled(Encoder):
 class KnowsColors(nn.Module):
     """Answers with the colour of what it sees in the last frame; "white" where there is none."""
 
-    num_frames = 5
+    num_frames, also_back = 5, ()
 
     def __init__(self, answers: list[str]):
         super().__init__()
