@@ -31,7 +31,7 @@ from envs.house.simulator import HouseSimulator, enter, ready
 from models.eyes import Eyes
 from models.states import after_history, asked, joined, rows
 
-HOUSES_IN_MEMORY = 256  # a few MB each
+HOUSES_IN_MEMORY = 1024  # 1.5 MB each; all come before one comes again, so fewer than there are would be of no use
 
 
 @dataclass(frozen=True, slots=True)
