@@ -26,6 +26,7 @@ from models.rebuild import rebuildable
 from models.scoring import Judged, Navigator, counted, labels, weights
 from models.senses import projection
 
+CELL = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")  # the planner's weights
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
 
 
@@ -292,10 +293,13 @@ class Pacman(Navigator):
         """Asks both planner and controller of all agents; `act` takes the one whose turn it is."""
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
         running = self.action_embedding(state.running)
-        planner_input = torch.cat([image, state.question, running], dim=1).unsqueeze(1)
-        before = tuple(h.unsqueeze(0) for h in state.hidden)
-        after = self.planner(planner_input, before if len(before) == 2 else before[0])[1]
-        hidden = tuple(h.squeeze(0) for h in (after if isinstance(after, tuple) else (after,)))
+        planner_input = torch.cat([image, state.question, running], dim=1)
+        # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
+        weights = (getattr(self.planner, name) for name in CELL)
+        if isinstance(self.planner, nn.LSTM):
+            hidden = torch.lstm_cell(planner_input, state.hidden, *weights)
+        else:
+            hidden = (torch.gru_cell(planner_input, *state.hidden, *weights),)
         return Decision(
             planner_logits=self.planner_head(hidden[0]),
             controller_logits=self.controller(torch.cat([image, running, state.hidden[0]], dim=1)),

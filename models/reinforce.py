@@ -31,6 +31,7 @@ from models.scoring import Judged, prepared
 
 BASELINES = ("none", "running", "samples", "critic")
 SHOWN = 3  # walks of validation that are drawn
+KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward pass is a fifth of learning
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class NavigatorReinforcement(pl.LightningModule):
     `options` replace arguments of the navigator, such as stop_odds. ValueError for settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
-    d_T, d_min, entered, cut; for train also loss, entropy, kl to the navigator it began with (each a decision's mean),
-    grad_norm; time/* seconds by what is done, and time/steps_per_second.
+    d_T, d_min, entered, cut; for train also loss, entropy, kl to the navigator it began with (each a decision's mean; kl
+    only of every fifth update where it has no weight), grad_norm; time/* seconds by what is done, and time/steps_per_second.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class NavigatorReinforcement(pl.LightningModule):
         warm_up: int,
         answerer_lr: float,
         options: dict,
-        chunk: int = 16,
+        chunk: int = 32,
         draw_every: int = 5,
     ):
         super().__init__()
@@ -127,7 +128,7 @@ class NavigatorReinforcement(pl.LightningModule):
         rollouts = self.trainer.datamodule.rollouts["train"]
         rollout = rollouts(self.navigator, self.answerer, batch)
         with rollouts.clock("learn"):
-            figures = self._learn(rollout)
+            figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
         self._log_figures("train", {**_figures(rollout), **figures}, len(batch["rows"]))
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
@@ -160,8 +161,8 @@ class NavigatorReinforcement(pl.LightningModule):
         values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
 
-    def _learn(self, rollout: Rollout) -> dict[str, Tensor]:
-        """The update that one rollout asks for; gives figures to show."""
+    def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
+        """The update that one rollout asks for; gives figures to show, with kl if it is to `compare`."""
         credit = self._credit(rollout)
         chunks = list(_chunks(rollout, credit, self.hparams.chunk))
         for chunk in chunks:
@@ -176,20 +177,24 @@ class NavigatorReinforcement(pl.LightningModule):
                 chosen = order[step :: self.hparams.minibatches]
                 scale = share * len(chunks) / max(len(chosen), 1)
                 figures.append(
-                    self._update([chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout)
+                    self._update(
+                        [chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout, compare=compare
+                    )
                 )
         self.updates += 1
         return {name: torch.stack([figure[name] for figure in figures]).mean() for name in figures[0]}
 
-    def _update(self, chunks: list[dict], old: list, scale: Tensor, rollout: Rollout) -> dict[str, Tensor]:
+    def _update(
+        self, chunks: list[dict], old: list, scale: Tensor, rollout: Rollout, *, compare: bool
+    ) -> dict[str, Tensor]:
         """One step of the optimizer on some episodes; `scale` makes sums means over the steps of all processes."""
         optimizer = self.optimizers()
         optimizer.zero_grad()
         figures: dict[str, Tensor] = {}
         for chunk, before in zip(chunks, old, strict=True):
-            terms = self._terms(chunk, before)
+            terms = self._terms(chunk, before, compare=compare)
             given, waits = self.hparams, self.updates < self.hparams.warm_up
-            policy = terms["policy"] - given.entropy_weight * terms["entropy"] + given.kl_weight * terms["kl"]
+            policy = terms["policy"] - given.entropy_weight * terms["entropy"] + given.kl_weight * terms.get("kl", 0.0)
             loss = (policy * (0.0 if waits else 1.0) + terms.get("critic", 0.0)) * scale + terms.get("answerer", 0.0)
             self.manual_backward(loss)
             shown = {**terms, "loss": loss / scale}
@@ -200,15 +205,15 @@ class NavigatorReinforcement(pl.LightningModule):
             raise FloatingPointError(self._kept_for_inspection(rollout, figures))
         optimizer.step()
         decisions = figures.pop("decisions").clamp(min=1)
-        means = {name: figures[name] / decisions for name in ("entropy", "kl", "loss")}
-        return {**means, "grad_norm": norm, **{n: figures[n] / decisions for n in ("critic",) if n in figures}}
+        means = {name: figures[name] / decisions for name in ("entropy", "kl", "loss", "critic") if name in figures}
+        return {**means, "grad_norm": norm}
 
-    def _terms(self, chunk: dict, old: dict | None) -> dict[str, Tensor]:
+    def _terms(self, chunk: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
         """Sums over a chunk's decisions: what is minimised and what is shown."""
         judged = self.navigator.judge(chunk["batch"])
         with torch.no_grad():
-            started = self.start.judge(chunk["batch"])
-        terms = {"policy": 0.0, "entropy": 0.0, "kl": 0.0, "decisions": 0.0}
+            started = self.start.judge(chunk["batch"]) if compare else {}
+        terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
         for name, part in judged.items():
             logs = part.logits.float().log_softmax(1)
             taken, odds = _of_target(logs, part), logs.exp()
@@ -218,7 +223,8 @@ class NavigatorReinforcement(pl.LightningModule):
                 surrogate = torch.minimum(part.weight * ratio, part.weight * ratio.clamp(1 - clip, 1 + clip))
             terms["policy"] = terms["policy"] - surrogate.sum()
             terms["entropy"] = terms["entropy"] - (odds * logs).sum()
-            terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
+            if compare:
+                terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
             terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
         if self.critic is not None:
             errors = (self.critic(chunk["batch"]) - chunk["returns"]) ** 2

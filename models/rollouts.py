@@ -31,7 +31,7 @@ from envs.house.simulator import HouseSimulator, enter, ready
 from models.eyes import Eyes
 from models.states import after_history, asked, joined, rows
 
-HOUSES_IN_MEMORY = 256  # a few MB each
+HOUSES_IN_MEMORY = 1024  # 1.5 MB each; all come before one comes again, so fewer than there are would be of no use
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,7 @@ class _Walk:
         """Until all episodes have ended."""
         num, num_envs = len(self.steps), self.of.num_envs
         with self.clock("history"):
-            width = int(self.known.max(initial=0))
-            history = (torch.from_numpy(a[:, :width]).to(device) for a in (self.features, self.actions))
-            waiting = after_history(navigator, self.spawns["questions"], *history)
+            waiting = self._after_history(navigator, device)
         walking = np.arange(min(num, num_envs))
         begun, state = len(walking), rows(waiting, torch.from_numpy(walking).to(device))
         while len(walking):
@@ -164,6 +162,15 @@ class _Walk:
                 self.cut[walking] = True
                 break
         self.of.num_steps += int(self.steps.sum())
+
+    def _after_history(self, navigator: nn.Module, device: torch.device) -> object:
+        """The state of all at their spawns; walks from the same one share the way to it."""
+        ways = np.stack([self.spawns["rows"].cpu().numpy(), self.known], 1)
+        _, first, way = np.unique(ways, axis=0, return_index=True, return_inverse=True)
+        width = int(self.known.max(initial=0))
+        history = (torch.from_numpy(a[first, :width]).to(device) for a in (self.features, self.actions))
+        questions = self.spawns["questions"][torch.from_numpy(first).to(device)]
+        return rows(after_history(navigator, questions, *history), torch.from_numpy(way.reshape(-1)).to(device))
 
     def _step(self, navigator: nn.Module, state: object, walking: np.ndarray, device: torch.device) -> tuple:
         """One action of those who walk: their state, and whose episode is over."""

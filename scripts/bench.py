@@ -9,6 +9,7 @@
     python scripts/bench.py demos                           # walking, drawing, encoding and storing demonstrations
     python scripts/bench.py learn                           # how long training waits for its data
     python scripts/bench.py play                            # agents in lockstep, and where the time goes
+    python scripts/bench.py rl                              # learning by walking, beside the encoder alone
 
 A part adds itself by a function that takes the subparsers, in PARTS. Every figure is the median of `--repeats` runs
 beside the best, since machines are shared.
@@ -38,6 +39,7 @@ from models.encoder import WEIGHTS, Encoder, load_encoder
 from scripts.bench_growth import add_growth
 from scripts.bench_pipeline import add_pipeline
 from scripts.bench_render import add_render, furnished_houses, measure
+from scripts.bench_rl import add_rl
 
 
 def bench_encode(args: argparse.Namespace) -> None:
@@ -119,7 +121,7 @@ def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_navigate)
 
 
-PARTS = (add_render, add_growth, add_encode, add_navigate, add_pipeline)
+PARTS = (add_render, add_growth, add_encode, add_navigate, add_pipeline, add_rl)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ Equal input gives equal output, bit for bit, whatever the number of threads (`nu
 Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class Renderer:
         self.modalities = tuple(modalities)
         self.num_scenes = 0
         self._assets = assets or load_catalog()
-        self._shared = prepare_meshes(self._assets.meshes)
+        self._shared = prepare_meshes(assets.meshes) if assets else _catalog_meshes()
         self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
         self._outside = _outside_image(self.camera)
         self._world: World | None = None
@@ -150,6 +151,12 @@ class Renderer:
         if num:
             draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
         return images
+
+
+@functools.cache
+def _catalog_meshes() -> dict[str, np.ndarray]:
+    """What renderers of the shipped catalogue share."""
+    return prepare_meshes(load_catalog().meshes)
 
 
 def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:
