@@ -61,6 +61,8 @@ class PracticeData(pl.LightningDataModule):
         if hasattr(self, "agent"):
             return
         self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
+        if self.agent.answerer.num_frames is None:
+            raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
         self.demos = {split: self.source.demonstrations(split) for split in ("train", "val")}
         self.rollouts = {
             split: Rollouts(

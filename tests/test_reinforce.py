@@ -288,7 +288,7 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
         (["stages.navigator.data.samples=1"], "samples"),
         (["stages.navigator.data.num_envs=0"], "num_envs"),
         (["stages.navigator.data.houses=9"], "houses"),
-        (["stages.navigator.data.row=LSTM+Q"], "checkpoint"),
+        (["checkpoint=last"], "checkpoint"),
     ):
         with pytest.raises(ValueError, match=named):
             fit(configured(tmp_path / "run", source, *words), source)
