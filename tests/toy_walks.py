@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytorch_lightning as pl
@@ -27,6 +28,8 @@ class ToySource(GeneratedEQA):
 
     It takes and leaves alone what the configuration says of houses.
     """
+
+    encode = SimpleNamespace(map_shape=(1, 2, 3))
 
     def __init__(self, num_train: int = 25, num_val: int = 9, **of_houses: object) -> None:
         self._parts = {"train": _walks(num_train, seed=0), "val": _walks(num_val, seed=1)}
