@@ -31,6 +31,7 @@ kept. This page is written by `models/residual_card.py`; do not edit it.
 | commit | {commit} |
 | seed | {seed} |
 | data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object |
+| began with | {start} |
 | frames seen | {frames_seen:,} in batches of {batch_size} |
 | optimiser | Adam, one-cycle schedule, learning rate {lr:g} at its top |
 | losses | cross-entropy of classes (of objects x {object_weight:g}) + {color_weight:g} x of colours + {room_weight:g} x of rooms + {depth_weight:g} x smooth L1 of metres (clipped at {max_depth_m:g} m) |
@@ -91,6 +92,7 @@ class ResidualExport:
             "generator": test_houses[0].generator,
             "near_objects": f"{stage['near_objects']:.0%}",
             "batch_size": stage["batch_size"],
+            "start": module.hparams["start"] or "random weights",
             "num_test_houses": len(test_houses),
             "measured_frames": len(frames) * BATCH_SIZE,
             "every": stage["surroundings_every"],

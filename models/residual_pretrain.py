@@ -8,6 +8,7 @@ Axes: B batch, h w places, S sampled pixels of a place, K names of a kind.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from data.surroundings import UNNAMED
 from envs.house.catalog import BUILDING, CLASSES, QUERYABLE
-from models.encoder import MAX_DEPTH_M
+from models.encoder import MAX_DEPTH_M, load_encoder
 from models.parallel import add_up
 from models.residual import NamingHeads, ResidualEncoder
 
@@ -104,7 +105,8 @@ class ResidualPretraining(pl.LightningModule):
 
     Adam under a one-cycle schedule over the whole training, `lr` at its top. Classes of objects count `object_weight`
     times what those of the building do, since they are asked about and small. Logs, for train and val: loss and the four
-    losses; for val also what `Naming.summary` gives.
+    losses; for val also what `Naming.summary` gives. `start`: weights to go on from, in place of random ones; their heads
+    are not kept, and are learned anew.
     """
 
     def __init__(
@@ -120,11 +122,14 @@ class ResidualPretraining(pl.LightningModule):
         color_weight: float = 0.5,
         room_weight: float = 0.5,
         depth_weight: float = 0.3,
+        start: str | None = None,
         options: dict | None = None,
     ):
         super().__init__()
         self.save_hyperparameters()
         self.encoder = ResidualEncoder(height_px, width_px, **(options or {}))
+        if start is not None:
+            self.encoder.load_state_dict(load_encoder(Path(__file__).parents[1] / start).state_dict())
         self.sizes = dict(zip(KINDS, (num_classes, num_colors, num_rooms), strict=True))
         self.heads = NamingHeads(self.encoder.map_shape[0], self.sizes)
         self.weights = {"class": 1.0, "color": color_weight, "room": room_weight, "depth": depth_weight}
