@@ -21,8 +21,9 @@ from models.rebuild import rebuildable
 @rebuildable
 class PlacesAnswerer(nn.Module):
     """Looks with `glimpses` heads at the places of the last `num_frames` frames, with None of all of history and walk, and of those
-    that are `also_back` actions before the last. A question also says which of the frames matter, as what is asked about is
-    in the last ones and its room in more; with None it cannot.
+    that are `also_back` actions before the last. What is asked about is in the last frames and its room shows in more: so
+    with `also_back` half of the glimpses look at the last frames alone, and the mean is taken over these and over all; a
+    question also says which of the frames matter. With None nothing tells frames apart.
 
     `map_shape` is channels, rows and columns of the map that a frame's features are the flat form of. Same interface as
     `Answerer`. ValueError where features do not have that shape.
@@ -37,7 +38,7 @@ class PlacesAnswerer(nn.Module):
         map_shape: Sequence[int],
         num_frames: int | None = 5,
         also_back: Sequence[int] = (),
-        glimpses: int = 2,
+        glimpses: int = 4,
         hidden_size: int = 128,
         classifier_hidden: int = 128,
         question_dropout: float = 0.0,
@@ -57,7 +58,9 @@ class PlacesAnswerer(nn.Module):
         frames = len({*range(num_frames or 0), *also_back})
         self.when = nn.Linear(hidden_size, glimpses * frames) if num_frames else None
         self.value = nn.Sequential(nn.Linear(channels, hidden_size), nn.ReLU())
-        self.classifier = classifier((glimpses + 2) * hidden_size, classifier_hidden, num_answers, dropout)
+        self.means = 2 if num_frames and also_back else 1
+        looks = glimpses + self.means + 1  # and the question
+        self.classifier = classifier(looks * hidden_size, classifier_hidden, num_answers, dropout)
 
     def forward(
         self,
@@ -69,8 +72,8 @@ class PlacesAnswerer(nn.Module):
         places, question = self.places(features), self.question(questions)
         if mask is None:
             mask = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
-        seen = mask.repeat_interleave(places.shape[2] // mask.shape[1], dim=1).to(places.dtype)
-        everywhere = seen.unsqueeze(1) / seen.sum(1)[:, None, None]
+        hidden = self.hidden(mask, self.means, places.shape[2])
+        everywhere = torch.where(hidden, 0.0, 1.0 / (~hidden).sum(2, keepdim=True)).to(places.dtype)
         weights = torch.cat([self.weights(places, question, mask), everywhere], 1)
         # A linear normalisation of what is looked at is that of each place, for weights sum to 1.
         looked = self.norm(torch.einsum("bgp,bcp->bgc", weights, places).flatten(0, 1)).unflatten(0, weights.shape[:2])
@@ -91,5 +94,13 @@ class PlacesAnswerer(nn.Module):
         if self.when is not None:
             when = self.when(question).unflatten(1, (self.glimpses, -1))
             similarity = similarity + when.repeat_interleave(each, dim=2)
-        hidden = ~mask.repeat_interleave(each, dim=1).unsqueeze(1)
+        hidden = self.hidden(mask, self.glimpses, places.shape[2])
         return similarity.masked_fill(hidden, torch.finfo(similarity.dtype).min).softmax(2)
+
+    def hidden(self, mask: Bool[Tensor, "B T"], looks: int, places: int) -> Bool[Tensor, "B _ P"]:
+        """Where each of some looks does not look: at what is not there, and the first half of them, with `also_back`, at what
+        lies before the last frames."""
+        shown = mask.unsqueeze(1).repeat(1, looks, 1)
+        if self.means > 1:
+            shown[:, : looks // 2, : -self.num_frames] = False
+        return ~shown.repeat_interleave(places // mask.shape[1], dim=2)

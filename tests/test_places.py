@@ -50,13 +50,14 @@ def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
     torch.testing.assert_close(weights, expected)
 
 
-def test_a_question_can_ask_for_some_of_the_frames() -> None:
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, num_frames=2, also_back=(7, 30)).eval()
+def test_a_question_can_ask_for_some_of_the_frames_and_half_of_the_glimpses_see_the_last_ones_only() -> None:
+    frames = {"num_frames": 2, "also_back": (7, 30), "glimpses": 2}
+    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, **frames).eval()
     torch.nn.init.zeros_(answerer.when.weight)
-    answerer.when.bias.data = torch.tensor([0.0, 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0])
+    answerer.when.bias.data = torch.tensor([90.0, 0.0, 0.0, 50.0, 90.0, 0.0, 0.0, 50.0])
     weights = answerer.weights(torch.zeros(1, 4, 24), torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool))
     of_frames = weights.unflatten(2, (4, 6)).sum(3)
-    torch.testing.assert_close(of_frames, torch.tensor([[[0.0, 1, 0, 0], [0, 0, 0, 1]]]))
+    torch.testing.assert_close(of_frames, torch.tensor([[[0.0, 0, 0, 1], [1, 0, 0, 0]]]))
 
 
 def pointing_batches(num: int, seed: int) -> DataLoader:

@@ -168,3 +168,15 @@ def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measure
     assert f"{summary['color_accuracy']:.1%}" in card
     assert "| frames seen | 576 in batches of 8 |" in card
     assert "6 frames of 2 test houses" in card
+
+
+def test_pretraining_goes_on_from_weights(tmp_path: Path) -> None:
+    sizes = {"num_classes": 5, "num_colors": 3, "num_rooms": 2, "height_px": 32, "width_px": 32}
+    options = {"channels": [4, 4, 8], "blocks": [0, 1, 1], "outputs": 6}
+    first = ResidualPretraining(**sizes, options=options)
+    save_encoder(first.encoder, tmp_path / "first.safetensors")
+    again = ResidualPretraining(**sizes, options=options, start=str(tmp_path / "first.safetensors"))
+    for name, value in first.encoder.state_dict().items():
+        assert torch.equal(value, again.encoder.state_dict()[name])
+    with pytest.raises(ValueError, match="cnn_pretrain"):
+        ResidualPretraining(**sizes, options=options, start=str(tmp_path / "none.safetensors"))
