@@ -42,7 +42,8 @@ def test_frames_that_are_not_there_do_not_reach_the_answer() -> None:
 def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
     answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, glimpses=1, hidden_size=4, num_frames=2).eval()
     torch.nn.init.eye_(answerer.query.weight)
-    torch.nn.init.zeros_(answerer.query.bias)
+    for zero in (answerer.query.bias, answerer.when.weight, answerer.when.bias):
+        torch.nn.init.zeros_(zero)
     places = torch.zeros(1, 4, 12)
     places[0, 2, 7] = 8.0
     weights = answerer.weights(places, torch.tensor([[0.0, 0.0, 3.0, 0.0]]), torch.ones(1, 2, dtype=torch.bool))
