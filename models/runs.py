@@ -100,7 +100,7 @@ def keep(run: Path, out: Path) -> Path:
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
         if path.is_file():
             with written_aside(kept / path.relative_to(run)) as aside:
-                aside.write_bytes(path.read_bytes())
+                aside.write_text(path.read_text().replace(str(run.resolve()), run.name))  # nobody else has this folder
     return kept
 
 

@@ -163,6 +163,7 @@ def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_pa
         report(folders, tmp_path / out)
     for name in ("results.csv", "results-differences.csv", "results-distance.png", "results-training-navigator.png"):
         assert (tmp_path / "of_runs" / name).read_bytes() == (tmp_path / "of_kept" / name).read_bytes()
+    assert str(tmp_path) not in (kept[0] / "run.json").read_text()
     size = sum(path.stat().st_size for path in kept[0].rglob("metrics.jsonl*"))
     assert size < (runs[0] / "metrics.jsonl").stat().st_size / 4
     assert (
