@@ -163,8 +163,10 @@ class NavigatorReinforcement(pl.LightningModule):
 
     def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
         """The update that one rollout asks for; gives figures to show, with kl if it is to `compare`."""
-        credit = self._credit(rollout)
-        chunks = list(_chunks(rollout, credit, self.hparams.chunk))
+        credit, num, steps = self._credit(rollout), len(rollout.answers), self.hparams.minibatches
+        if num < steps:
+            raise ValueError(f"minibatches: expected at most the {num} walks of an update, got {steps}")
+        chunks = list(_chunks(rollout, credit, min(self.hparams.chunk, num // steps)))
         for chunk in chunks:
             chunk["batch"] = prepared(self.navigator, chunk["batch"])
         counted = add_up(credit.counts.sum())
@@ -173,9 +175,9 @@ class NavigatorReinforcement(pl.LightningModule):
         figures: list[dict[str, Tensor]] = []
         for _ in range(self.hparams.passes):
             order = torch.randperm(len(chunks)).tolist()
-            for step in range(self.hparams.minibatches):
-                chosen = order[step :: self.hparams.minibatches]
-                scale = share * len(chunks) / max(len(chosen), 1)
+            for step in range(steps):
+                chosen = order[step::steps]
+                scale = share * len(chunks) / len(chosen)
                 figures.append(
                     self._update(
                         [chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout, compare=compare

@@ -151,14 +151,15 @@ class _Walk:
         begun, state = len(walking), rows(waiting, torch.from_numpy(walking).to(device))
         while len(walking):
             state, over = self._step(navigator, state, walking, device)
+            fresh = np.arange(begun, min(begun + int(over.sum()), num))
             if over.any():
-                keep, fresh = np.flatnonzero(~over), np.arange(begun, min(begun + int(over.sum()), num))
-                begun += len(fresh)
+                keep, begun = np.flatnonzero(~over), begun + len(fresh)
                 state = rows(state, torch.from_numpy(keep).to(device))
                 if len(fresh):
                     state = joined(state, rows(waiting, torch.from_numpy(fresh).to(device)))
                 walking = np.concatenate([walking[keep], fresh])
-            if begun == num and len(walking) < self.of.wait * min(num, num_envs):
+            # Those who have just begun have seen nothing yet that they could answer from.
+            if begun == num and not len(fresh) and len(walking) < self.of.wait * min(num, num_envs):
                 self.cut[walking] = True
                 break
         self.of.num_steps += int(self.steps.sum())

@@ -185,6 +185,8 @@ def test_stragglers_are_cut_off_where_that_is_asked_for(source):
     assert not whole.cut.any() and 0 < int(cut.cut.sum()) < 10
     assert (cut.counts.sum(1)[cut.cut] < whole.counts.sum(1)[cut.cut]).all() and not cut.stopped[cut.cut].any()
     assert (cut.rewards.sum(1)[~cut.cut] == whole.rewards.sum(1)[~cut.cut]).all()
+    hasty = rollouts(source, num_envs=6, wait=0.99)(agent.navigator, agent.answerer, spawns)
+    assert hasty.cut.any() and (hasty.counts.sum(1) > 0).all()
 
 
 def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(source):
@@ -258,6 +260,20 @@ def test_two_processes_make_the_updates_that_one_makes_with_all_walks(tmp_path, 
             if key not in ("train/loss", "train/grad_norm", "train/entropy", "train/kl", "train/critic")
         ]
         assert [float(row[key]) for key in alike] == pytest.approx([float(other[key]) for key in alike], abs=1e-3)
+
+
+def test_an_update_is_cut_into_the_steps_that_are_asked_for(tmp_path, source):
+    taken = []
+
+    class Count(pl.Callback):
+        def on_before_optimizer_step(self, trainer, module, optimizer):
+            taken.append(1)
+
+    words = [*PPO, f"{LEARN}minibatches=5", "stages.navigator.data.updates=1", "stages.navigator.max_epochs=1"]
+    fit(configured(tmp_path / "run", source, *words), source, callbacks=[Count()])
+    assert len(taken) == 4 * 5
+    with pytest.raises(ValueError, match="minibatches: expected at most the 16 walks"):
+        fit(configured(tmp_path / "other", source, *words, f"{LEARN}minibatches=17"), source)
 
 
 def test_while_the_critic_warms_up_the_policy_stays_and_the_critic_learns(tmp_path, source):
