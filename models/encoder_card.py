@@ -84,18 +84,7 @@ class EncoderExport:
         camera = Camera(encoder.height_px, encoder.width_px)
         frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera)
         quality, shown = measure(module, frames)
-        stage = self.configuration["stages"]["encoder"]["data"]
-        facts = {
-            "command": command(),
-            "commit": commit(),
-            "seed": self.configuration["seed"],
-            "num_houses": len(self.source.houses["train"]),
-            "generator": test_houses[0].generator,
-            "near_objects": f"{stage['near_objects']:.0%}",
-            "batch_size": stage["batch_size"],
-            "num_test_houses": len(test_houses),
-        }
-        card = write_card(module, quality, shown["rgb"], facts)
+        card = write_card(module, quality, shown["rgb"], facts_of_run(self.source, self.configuration))
         places = [self.folder] + [Path(__file__).parents[1] / self.weights.parent] * self.ship
         for place in places:
             save_encoder(encoder, place / self.weights.name)
@@ -103,6 +92,34 @@ class EncoderExport:
             with written_aside(place / "README.md") as aside:
                 aside.write_text(card)
         return quality.summary()
+
+
+def facts_of_run(source: object, configuration: dict) -> dict:
+    """What a card says of the run that made the weights."""
+    houses, stage = source.houses, configuration["stages"]["encoder"]["data"]
+    return {
+        "command": command(),
+        "commit": commit(),
+        "seed": configuration["seed"],
+        "num_houses": len(houses["train"]),
+        "generator": houses["test"][0].generator,
+        "near_objects": f"{stage['near_objects']:.0%}",
+        "batch_size": stage["batch_size"],
+        "num_test_houses": len(houses["test"]),
+    }
+
+
+def class_facts(class_iou: Float[torch.Tensor, " K"]) -> dict:
+    """How many classes were there, and each one's intersection over union, the best first."""
+    iou = class_iou.cpu().numpy()
+    there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
+    return {"classes_present": len(there), "class_table": ", ".join(f"{CLASSES[k]} {iou[k]:.0%}" for k in there)}
+
+
+def rounding_error(encoder: torch.nn.Module, rgb: UInt8[torch.Tensor, "B H W 3"]) -> float:
+    """Of features in bfloat16, relative to those in float32."""
+    exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
+    return float((rough - exact).norm() / exact.norm())
 
 
 @torch.no_grad()
@@ -122,13 +139,11 @@ def measure(module: EncoderPretraining, frames: Frames) -> tuple[Quality, dict[s
 def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Tensor, "B H W 3"], facts: dict) -> str:
     """The card's text, from what was measured; `facts` are the run's."""
     encoder: Encoder = module.model.encoder
-    exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
-    iou = quality.class_iou.cpu().numpy()
-    there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
     rows, columns = encoder.map_sizes[1]
     return CARD.format(
         **facts,
         **quality.summary(),
+        **class_facts(quality.class_iou),
         **{name: module.hparams[name] for name in ("lr", "segmentation_weight", "depth_weight", "rgb_weight")},
         kilobytes=sum(value.numel() * value.element_size() for value in encoder.state_dict().values()) / 1000,
         height_px=encoder.height_px,
@@ -139,9 +154,7 @@ def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Te
         measured_frames=int(quality.confusion.sum()) // (rows * columns),
         rows=rows,
         columns=columns,
-        classes_present=len(there),
-        bfloat16_error=float((rough - exact).norm() / exact.norm()),
-        class_table=", ".join(f"{CLASSES[k]} {iou[k]:.0%}" for k in there),
+        bfloat16_error=rounding_error(encoder, rgb),
     )
 
 

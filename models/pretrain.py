@@ -156,7 +156,12 @@ class EncoderPretraining(pl.LightningModule):
         return total, outputs, targets
 
     def configure_optimizers(self) -> dict:
-        optimizer = torch.optim.Adam(self.parameters(), lr=self.hparams.lr)
-        steps = max(int(self.trainer.estimated_stepping_batches), 2)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.hparams.lr, total_steps=steps, pct_start=0.15)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return one_cycle(self)
+
+
+def one_cycle(module: pl.LightningModule) -> dict:
+    """Adam under a one-cycle schedule over the whole training, `lr` of its settings at the top."""
+    optimizer = torch.optim.Adam(module.parameters(), lr=module.hparams.lr)
+    steps = max(int(module.trainer.estimated_stepping_batches), 2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, module.hparams.lr, total_steps=steps, pct_start=0.15)
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

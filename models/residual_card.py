@@ -5,18 +5,14 @@ Axes: K classes.
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from data.frames import Frames
 from envs.files import written_aside
-from envs.house.catalog import CLASSES
 from envs.house.rasterizer import Camera
 from models.encoder import MAX_DEPTH_M, save_encoder
+from models.encoder_card import BATCH_SIZE, MEASURED_BATCHES, class_facts, facts_of_run, rounding_error
 from models.residual_pretrain import Naming, ResidualPretraining, targets_of
-from models.run_card import command, commit
-
-MEASURED_BATCHES, BATCH_SIZE = 32, 32
 
 CARD = """# Weights of the larger encoder
 
@@ -84,16 +80,9 @@ class ResidualExport:
         )
         naming, rgb = measure(module, frames)
         facts = {
+            **facts_of_run(self.source, self.configuration),
             "name": self.weights.stem,
-            "command": command(),
-            "commit": commit(),
-            "seed": self.configuration["seed"],
-            "num_houses": len(self.source.houses["train"]),
-            "generator": test_houses[0].generator,
-            "near_objects": f"{stage['near_objects']:.0%}",
-            "batch_size": stage["batch_size"],
             "start": module.hparams["start"] or "random weights",
-            "num_test_houses": len(test_houses),
             "measured_frames": len(frames) * BATCH_SIZE,
             "every": stage["surroundings_every"],
         }
@@ -119,14 +108,12 @@ def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.
 def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, facts: dict) -> str:
     """The card's text, from what was measured; `facts` are the run's."""
     encoder = module.encoder
-    exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
-    iou = naming.class_iou.cpu().numpy()
-    there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
     channels, rows, columns = encoder.map_shape
     weights = ("lr", "object_weight", "color_weight", "room_weight", "depth_weight")
     return CARD.format(
         **facts,
         **naming.summary(),
+        **class_facts(naming.class_iou),
         **{name: module.hparams[name] for name in weights},
         kilobytes=sum(value.numel() * 2 for value in encoder.state_dict().values()) / 1000,
         parameters=sum(value.numel() for value in encoder.parameters()) / 1e6,
@@ -137,7 +124,5 @@ def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, f
         columns=columns,
         frames_seen=int(module.frames_seen),
         max_depth_m=MAX_DEPTH_M,
-        classes_present=len(there),
-        bfloat16_error=float((rough - exact).norm() / exact.norm()),
-        class_table=", ".join(f"{CLASSES[k]} {iou[k]:.0%}" for k in there),
+        bfloat16_error=rounding_error(encoder, rgb),
     )

@@ -20,6 +20,7 @@ from data.surroundings import UNNAMED
 from envs.house.catalog import BUILDING, CLASSES, QUERYABLE
 from models.encoder import MAX_DEPTH_M, load_encoder
 from models.parallel import add_up
+from models.pretrain import one_cycle
 from models.residual import NamingHeads, ResidualEncoder
 
 FIRST_QUERYABLE = len(CLASSES) - len(QUERYABLE)
@@ -174,7 +175,4 @@ class ResidualPretraining(pl.LightningModule):
         return total, outputs, targets
 
     def configure_optimizers(self) -> dict:
-        optimizer = torch.optim.Adam(self.parameters(), lr=self.hparams.lr)
-        steps = max(int(self.trainer.estimated_stepping_batches), 2)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.hparams.lr, total_steps=steps, pct_start=0.15)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return one_cycle(self)
