@@ -177,11 +177,16 @@ def _max_of_four(x: Float[Tensor, "B C4 h w"]) -> Float[Tensor, "B C h w"]:
 def inference_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """`auto` is bfloat16 where the device computes it in hardware; ValueError for an unknown precision."""
     if precision == "auto":
-        fast = torch.cpu._is_amx_tile_supported() if device.type == "cpu" else device.type == "cuda"
+        fast = device.type == "cuda" or (device.type == "cpu" and multiplies_bfloat16())
         return torch.bfloat16 if fast else torch.float32
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision: expected auto, float32 or bfloat16, got {precision!r}")
     return getattr(torch, precision)
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this processor has instructions for it: AMX, or AVX-512's."""
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
 
 
 def init_convolutions(module: nn.Module) -> None:
