@@ -140,7 +140,8 @@ OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": 
         (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 turned: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
         ([row("LSTM", "T-10", n, question="what?") for n in range(4)], {}, "LSTM at T-10: expected the 4 questions"),
         (rows_of("PACMAN+Q", d_T=(1.0, 2.0, 1.0, 0.6)), {}, r"seed 0: expected the numbers of .*il.*d_T \(0.5 there, 0.6 here\)"),
-        (rows_of("LSTM"), {"data": OTHER_DATA}, "data.demonstrations.test: expected the fingerprint of .*il, def, got other"),
+        (rows_of("LSTM"), {"row_name": "LSTM", "data": {"questions": "xyz"}}, "data.questions: expected the fingerprint of .*, abc, got xyz"),
+        (rows_of("PACMAN+Q"), {"seed": 2, "data": OTHER_DATA}, "data.demonstrations.test: expected the fingerprint of .*il, def, got other"),
         (rows_of("PACMAN+Q"), {"seed": 2, "configuration": OTHER_SETTINGS}, r"stages.navigator.lr: 0.001 there, 0.0005 here"),
         ([row("LSTM", 10, 0)], {}, r'metrics.jsonl:1: spawn: expected a name such as "T-10", or null, got 10'),
         ([row("LSTM", "T-10", 0), row("LSTM", "T-10", 0)], {}, "expected each question once for LSTM at T-10, got q0 again"),
@@ -154,6 +155,11 @@ def test_what_cannot_stand_in_one_table_is_refused(runs, tmp_path, rows, record,
     other = run(tmp_path / "other", rows, **record)
     with pytest.raises(ValueError, match=complaint):
         read_runs([runs[0], other])
+
+
+def test_rows_may_differ_in_their_encoders_and_checkpoints(runs: list[Path], tmp_path: Path) -> None:
+    other = run(tmp_path / "other", rows_of("LSTM"), row_name="LSTM", data=OTHER_DATA | {"checkpoint": "of it"})
+    assert len(read_runs([runs[0], other])) == 2
 
 
 def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_path: Path) -> None:
