@@ -26,14 +26,20 @@ PADDED_ACTION = -1
 NO_ANSWER = -100  # of a question that does not count
 
 
-def last_frames(history: np.ndarray, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
-    """The last `num_frames` rows, behind those that are `also_back` before the last; before the first comes the first again.
+def last_places(length: int, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+    """Which of `length` frames are the last `num_frames`, behind those that are `also_back` before the last; before the
+    first comes the first again.
 
     Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
     with views of the target, which leaks the answer.
     """
     back = np.array(sorted({*range(num_frames), *also_back}, reverse=True))
-    return history[np.maximum(len(history) - 1 - back, 0)]
+    return np.maximum(length - 1 - back, 0)
+
+
+def last_frames(history: np.ndarray, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+    """The rows of `history` at its `last_places`."""
+    return history[last_places(len(history), num_frames, also_back)]
 
 
 class Walks(Dataset):

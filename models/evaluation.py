@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Float16
 from torch.nn.utils.rnn import pad_sequence
 
 from data.balance import MajorityBaseline
-from data.datamodules import PADDED_ACTION, last_frames
+from data.datamodules import PADDED_ACTION, last_places
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
 from data.settings import SETTINGS, Spawned, spawned
@@ -203,19 +203,23 @@ class Evaluation:
         self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
     ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
         """Features that are answered from, of history and walk, whoever walked; and which of them are there."""
-        longest = self.num_frames or walked.poses.shape[1] + MAX_EPISODE_ACTIONS
-        wanted = max(longest, *(back + 1 for back in self.also_back), 1)
-        fresh = [np.arange(max(views - wanted, 0), views) for views in walked.num_views]
-        if walked.features is None:
-            seen = self._look(walked, fresh, simulator)
+        ends = [spawn.known + int(views) for spawn, views in zip(batch, walked.num_views, strict=True)]
+        if self.num_frames is None:
+            places = [np.arange(end) for end in ends]
         else:
-            seen = [walked.features[n, steps] for n, steps in enumerate(fresh)]
-        frames = [
-            np.concatenate([self.demos.features[self._history(s)], new])[-wanted:]
-            for s, new in zip(batch, seen, strict=True)
-        ]
-        if self.num_frames:
-            frames = [last_frames(f, self.num_frames, self.also_back) for f in frames]
+            places = [last_places(end, self.num_frames, self.also_back) for end in ends]
+        own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
+        if walked.features is None:
+            seen = self._look(walked, own, simulator)
+        else:
+            seen = [walked.features[n, steps] for n, steps in enumerate(own)]
+        frames = []
+        for spawn, wanted, steps, views in zip(batch, places, own, seen, strict=True):
+            before, at = wanted < spawn.known, self._history(spawn).start
+            found = np.empty((len(wanted), self.eyes.encoder.feature_size), np.float16)
+            found[before] = self.demos.features[at : at + spawn.known][wanted[before]]
+            found[~before] = views[np.searchsorted(steps, wanted[~before] - spawn.known)]
+            frames.append(found)
         mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
         return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
 
