@@ -25,6 +25,7 @@ from models.question import QuestionEncoder
 from models.rebuild import rebuildable
 from models.scoring import Judged, Navigator, counted, labels, weights
 from models.senses import projection
+from models.states import rows
 
 CELL = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")  # the planner's weights
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
@@ -38,17 +39,22 @@ class HierarchicalTargets:
     controls: Tensor  # bool: the controller decides at frame t, that is at all but the first
     repeats: Tensor  # bool, the controller's target: action t repeats the running one under the same planner decision
     forced: Tensor  # bool: the controller must return because the limit is reached; no target for learning
-    running: Tensor  # int64: the action that runs when frame t is seen; START at t = 0
-    planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 at t = 0
+    running: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins
+    planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 before the first
 
 
 def hierarchical_targets(
-    actions: Int64[Tensor, "B T"], max_repeats: int = 5, *, asked: Bool[Tensor, "B T"] | None = None
+    actions: Int64[Tensor, "B T"],
+    max_repeats: int = 5,
+    *,
+    asked: Bool[Tensor, "B T"] | None = None,
+    state: "PacmanState | None" = None,
 ) -> HierarchicalTargets:
     """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
 
     The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
-    where it was `asked`, which an agent of its own may do within a run and choose the same action again.
+    where it was `asked`, which an agent of its own may do within a run and choose the same action again. Walks that go on
+    from a `state`, rather than begin, say where.
     """
     valid = actions >= 0
     first = torch.ones_like(valid[:, :1])
@@ -56,16 +62,20 @@ def hierarchical_targets(
     steps = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
     if asked is None:
         asked = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats == 0
+    before = torch.full_like(actions[:, :1], START) if state is None else state.running.cpu()[:, None]
+    repeated = torch.zeros_like(actions[:, :1]) if state is None else state.repeats.cpu()[:, None]
     place = steps - torch.where(asked, steps, 0).cummax(1).values
+    place = torch.where(asked.cumsum(1) > 0, place, place + repeated)
     queries = valid & asked
-    controls = valid & ~torch.cat([first, ~first.expand(-1, actions.shape[1] - 1)], dim=1)
-    last_place = torch.cat([first * 0, place[:, :-1]], dim=1)
+    running = torch.cat([before, actions[:, :-1]], dim=1)
+    controls = valid & (running != START)
+    last_place = torch.cat([repeated - 1, place[:, :-1]], dim=1)
     return HierarchicalTargets(
         queries=queries,
         controls=controls,
         repeats=controls & ~queries,
         forced=controls & (last_place == max_repeats - 1),
-        running=torch.cat([torch.full_like(actions[:, :1], START), actions[:, :-1]], dim=1),
+        running=running,
         planner_step=queries.long().cumsum(1) - queries.long() - 1,
     )
 
@@ -80,11 +90,11 @@ class TeacherForcing:
     frames: Tensor  # (K,) rows of features flattened to (B T, F): those that a decision needs
     planner_frame: Tensor  # (B, P) index into `frames`
     planner_input: Tensor  # (B, P) action that ran until now, or START
-    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B P
+    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B (1 + P): first what was before all
     planner_target: Tensor  # (S,)
     planner_weight: Tensor  # (S,) how much the decision counts
     controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
-    controller_planner: Tensor  # (M,) the planner decision that runs, index into B P
+    controller_planner: Tensor  # (M,) the planner decision that runs, index into B (1 + P)
     controller_input: Tensor  # (M,) the action that runs
     controller_target: Tensor  # (M,) 1 repeats
     controller_weight: Tensor  # (M,)
@@ -111,14 +121,13 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
     targets = hierarchical_targets(actions, max_repeats)
     if "asked" in batch:
         own = torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None]
-        targets = hierarchical_targets(
-            actions, max_repeats, asked=torch.where(own, batch["asked"].cpu(), targets.queries)
-        )
+        chosen = torch.where(own, batch["asked"].cpu(), targets.queries)
+        targets = hierarchical_targets(actions, max_repeats, asked=chosen, state=batch.get("state"))
     repeats = targets.repeats if "asked" in batch else wanted == targets.running
     num_walks, num_steps = actions.shape
 
     walk, step = targets.queries.nonzero(as_tuple=True)
-    width = int(targets.queries.sum(1).max())
+    width = max(int(targets.queries.sum(1).max()), 1)
     place = walk * width + targets.planner_step[walk, step] + 1
     scored = counts[walk, step]
     control_walk, control_step = (targets.controls & ~targets.forced & counts).nonzero(as_tuple=True)
@@ -131,11 +140,11 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
         frames=frames,
         planner_frame=planner_frame.view(num_walks, width),
         planner_input=planner_input.view(num_walks, width),
-        planner_scored=place[scored],
+        planner_scored=(place + walk + 1)[scored],
         planner_target=wanted[walk, step][scored],
         planner_weight=weight[walk, step][scored],
         controller_frame=index[len(walk) :],
-        controller_planner=control_walk * width + targets.planner_step[control_walk, control_step],
+        controller_planner=control_walk * (width + 1) + targets.planner_step[control_walk, control_step] + 1,
         controller_input=targets.running[control_walk, control_step],
         controller_target=repeats[control_walk, control_step].long(),
         controller_weight=weight[control_walk, control_step],
@@ -168,6 +177,8 @@ class Pacman(Navigator):
 
     `stop_odds`: see `models.choosing.choose_action`. `with_question=False` makes it deaf.
     """
+
+    goes_on = True
 
     def __init__(
         self,
@@ -216,7 +227,8 @@ class Pacman(Navigator):
         return self.question_projection(self.question(questions))
 
     def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
-        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them."""
+        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them. Where the
+        batch has a `state`, its walks go on from there; no gradient goes back into it."""
         decisions: TeacherForcing = batch["decisions"]
         features = batch["features"].flatten(0, 1)[decisions.frames]
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
@@ -231,7 +243,10 @@ class Pacman(Navigator):
         )
         # Padded, not packed: PyTorch's packed LSTM on a CPU sums its weights' gradient step by step, which costs more
         # than the padding does.
-        hidden = self.planner(planner_input)[0].flatten(0, 1)
+        state = batch["state"].hidden if "state" in batch else self._nothing_planned(question)
+        start = tuple(h.unsqueeze(0).to(planner_input.dtype) for h in state)
+        steps = self.planner(planner_input, start if len(start) > 1 else start[0])[0]
+        hidden = torch.cat([start[0].transpose(0, 1), steps], dim=1).flatten(0, 1)
         controller_input = torch.cat(
             [
                 image[decisions.controller_frame],
@@ -253,11 +268,12 @@ class Pacman(Navigator):
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
         """Agents that have seen nothing yet; encodes each question once."""
-        question = self.hear(questions)
-        zeros = question.new_zeros(len(questions), self.planner_hidden)
-        running = torch.full_like(questions[:, 0], START)
-        hidden = (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
-        return PacmanState(question, hidden, running, torch.zeros_like(running))
+        question, running = self.hear(questions), torch.full_like(questions[:, 0], START)
+        return PacmanState(question, self._nothing_planned(question), running, torch.zeros_like(running))
+
+    def _nothing_planned(self, question: Float[Tensor, "N Q"]) -> tuple[Tensor, ...]:
+        zeros = question.new_zeros(len(question), self.planner_hidden)
+        return (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
 
     def follow(
         self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
@@ -290,20 +306,13 @@ class Pacman(Navigator):
         )
 
     def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
-        """Asks both planner and controller of all agents; `act` takes the one whose turn it is."""
-        image = self.image_projection(features.to(self.planner_head.weight.dtype))
-        running = self.action_embedding(state.running)
-        planner_input = torch.cat([image, state.question, running], dim=1)
-        # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
-        weights = (getattr(self.planner, name) for name in CELL)
-        if isinstance(self.planner, nn.LSTM):
-            hidden = torch.lstm_cell(planner_input, state.hidden, *weights)
-        else:
-            hidden = (torch.gru_cell(planner_input, *state.hidden, *weights),)
+        """Asks both planner and controller of all agents; `act` asks the one whose turn it is."""
+        image, running = self._senses(state, features)
+        planner_logits, hidden = self._plan(state, image, running)
         return Decision(
-            planner_logits=self.planner_head(hidden[0]),
-            controller_logits=self.controller(torch.cat([image, running, state.hidden[0]], dim=1)),
-            may_repeat=(state.running != START) & (state.repeats < self.max_repeats),
+            planner_logits=planner_logits,
+            controller_logits=self._control(state, image, running),
+            may_repeat=self._may_repeat(state),
             hidden=hidden,
         )
 
@@ -323,20 +332,53 @@ class Pacman(Navigator):
         drawn from the distribution as it is, without `stop_odds`, in place of the best: the first for planner or action,
         the second for the controller.
         """
-        decision = self.decide(state, features)
+        image, running = self._senses(state, features)
+        repeat, of_planner = self._may_repeat(state), None
         if forced is None:
             of_planner, of_controller = (None, None) if draws is None else draws.unbind(1)
-            repeat = decision.may_repeat & (choose(decision.controller_logits, of_controller) == REPEAT)
-            planned = choose_action(decision.planner_logits, stop_odds=self.stop_odds, draws=of_planner)
-            actions = torch.where(repeat, state.running, planned)
+            repeat = repeat & (choose(self._control(state, image, running), of_controller) == REPEAT)
         else:
-            repeat, actions = decision.may_repeat & (forced == state.running), forced
+            repeat = repeat & (forced == state.running)
         active = torch.ones_like(repeat) if active is None else active
-        asked = (active & ~repeat).unsqueeze(1)
+        actions, hidden = torch.where(active, state.running, int(Action.STOP)), state.hidden
+        asked = (active & ~repeat).nonzero().squeeze(1)
+        if len(asked):
+            logits, planned = self._plan(rows(state, asked), image[asked], running[asked])
+            if forced is not None:
+                chosen = forced[asked]
+            else:
+                drawn = None if of_planner is None else of_planner[asked]
+                chosen = choose_action(logits, stop_odds=self.stop_odds, draws=drawn)
+            actions = actions.index_copy(0, asked, chosen)
+            hidden = tuple(
+                old.to(new.dtype).index_copy(0, asked, new) for new, old in zip(planned, hidden, strict=True)
+            )
         after = PacmanState(
             question=state.question,
-            hidden=tuple(torch.where(asked, new, old) for new, old in zip(decision.hidden, state.hidden, strict=True)),
+            hidden=hidden,
             running=torch.where(active, actions, state.running),
             repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
         )
-        return after, torch.where(active, actions, int(Action.STOP))
+        return after, actions
+
+    def _senses(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
+        """What is seen, (N, image_size), and what runs, (N, action_size)."""
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
+        return image, self.action_embedding(state.running)
+
+    def _may_repeat(self, state: PacmanState) -> Bool[Tensor, " N"]:
+        return (state.running != START) & (state.repeats < self.max_repeats)
+
+    def _control(self, state: PacmanState, image: Tensor, running: Tensor) -> Float[Tensor, "N 2"]:
+        return self.controller(torch.cat([image, running, state.hidden[0].to(image.dtype)], dim=1))
+
+    def _plan(self, state: PacmanState, image: Tensor, running: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Logits (N, 4), and the hidden state after them."""
+        planner_input = torch.cat([image, state.question.to(image.dtype), running], dim=1)
+        # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
+        weights = (getattr(self.planner, name) for name in CELL)
+        if isinstance(self.planner, nn.LSTM):
+            hidden = torch.lstm_cell(planner_input, state.hidden, *weights)
+        else:
+            hidden = (torch.gru_cell(planner_input, *state.hidden, *weights),)
+        return self.planner_head(hidden[0]), hidden

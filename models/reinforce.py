@@ -11,36 +11,26 @@ a forced return of the controller does not; Adam. `configs/stage/practice.yaml` 
 Axes: M episodes, T steps of history and walk, S decisions, C what they choose from.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from models.chunks import Credit, episodes, of_update
 from models.critic import Critic
 from models.imitation import OPTIMIZERS, known
 from models.parallel import add_up, mean_over_processes
 from models.rebuild import REBUILDABLE
 from models.returns import generalized_advantages, others_mean, returns_to_go, without_cut_ends
 from models.rollouts import Rollout
-from models.scoring import Judged, prepared
+from models.scoring import Judged
 
 BASELINES = ("none", "running", "samples", "critic")
 SHOWN = 3  # walks of validation that are drawn
 KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward pass is a fifth of learning
-
-
-@dataclass(frozen=True, slots=True)
-class Credit:
-    """What an episode's steps are worth for learning."""
-
-    advantages: Float[Tensor, "M T"]
-    returns: Float[Tensor, "M T"]  # what the critic learns
-    counts: Bool[Tensor, "M T"]
 
 
 class NavigatorReinforcement(pl.LightningModule):
@@ -166,9 +156,14 @@ class NavigatorReinforcement(pl.LightningModule):
         credit, num, steps = self._credit(rollout), len(rollout.answers), self.hparams.minibatches
         if num < steps:
             raise ValueError(f"minibatches: expected at most the {num} walks of an update, got {steps}")
-        chunks = list(_chunks(rollout, credit, min(self.hparams.chunk, num // steps)))
-        for chunk in chunks:
-            chunk["batch"] = prepared(self.navigator, chunk["batch"])
+        chunks = of_update(
+            rollout,
+            credit,
+            self.navigator,
+            size=min(self.hparams.chunk, num // steps),
+            beside=self.start if compare else None,
+            whole=self.critic is not None,
+        )
         counted = add_up(credit.counts.sum())
         share = self.trainer.world_size / counted.clamp(min=1)  # averaging gradients over processes divides by as many
         old = [self._log_probabilities(chunk) for chunk in chunks] if self.hparams.clip is not None else None
@@ -214,7 +209,7 @@ class NavigatorReinforcement(pl.LightningModule):
         """Sums over a chunk's decisions: what is minimised and what is shown."""
         judged = self.navigator.judge(chunk["batch"])
         with torch.no_grad():
-            started = self.start.judge(chunk["batch"]) if compare else {}
+            started = self.start.judge(chunk["beside"]) if compare else {}
         terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
         for name, part in judged.items():
             logs = part.logits.float().log_softmax(1)
@@ -229,7 +224,7 @@ class NavigatorReinforcement(pl.LightningModule):
                 terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
             terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
         if self.critic is not None:
-            errors = (self.critic(chunk["batch"]) - chunk["returns"]) ** 2
+            errors = (self.critic(chunk["whole"]) - chunk["returns"]) ** 2
             terms["critic"] = (errors * chunk["counts"]).sum()
         if self.hparams.answerer_lr > 0:
             self.answerer.train()
@@ -249,8 +244,8 @@ class NavigatorReinforcement(pl.LightningModule):
         """Advantages of the steps, by the baseline that was chosen."""
         given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
         if self.critic is not None:
-            values = torch.cat([self.critic(c["batch"]) for c in _chunks(rollout, None, given.chunk, ordered=True)])
-            values = values[:, : rewards.shape[1]]
+            everybody = torch.arange(len(rollout.answers), device=rewards.device)
+            values = torch.cat([self.critic(episodes(rollout, chosen)) for chosen in everybody.split(given.chunk)])
             rewards, counts = without_cut_ends(rewards, counts, rollout.cut, values)
             advantages = generalized_advantages(
                 rewards, values, rollout.counts, discount=given.discount, smoothing=given.smoothing
@@ -288,33 +283,6 @@ class NavigatorReinforcement(pl.LightningModule):
 
 def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"]:
     return logs.gather(1, judged.target[:, None]).squeeze(1)
-
-
-def _chunks(rollout: Rollout, credit: Credit | None, size: int, *, ordered: bool = False) -> Iterator[dict]:
-    """Some episodes at a time, alike in length unless `ordered`, so that little is padding."""
-    lengths = (rollout.batch["actions"] >= 0).sum(1)
-    order = torch.arange(len(lengths)) if ordered else lengths.argsort(stable=True).cpu()
-    for chosen in order.split(size):
-        chosen = chosen.to(lengths.device)
-        longest = rollout.batch["actions"].shape[1] if ordered else int(lengths[chosen].max())
-        cut = {name: rollout.batch[name][chosen, :longest] for name in ("features", "actions", "asked")}
-        batch = {
-            **cut,
-            "questions": rollout.batch["questions"][chosen],
-            "loss_from": rollout.batch["loss_from"][chosen],
-        }
-        if credit is None:
-            yield {"batch": batch}
-            continue
-        batch["weights"] = credit.advantages[chosen, :longest]
-        yield {
-            "batch": batch,
-            "returns": credit.returns[chosen, :longest],
-            "counts": credit.counts[chosen, :longest],
-            "last_frames": rollout.last_frames[chosen],
-            "answers": rollout.answers[chosen],
-            "num_episodes": len(lengths),
-        }
 
 
 def _figures(rollout: Rollout) -> dict[str, Tensor]:

@@ -57,6 +57,12 @@ class Rollout:
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
     poses: list[np.ndarray]  # of each walk, the spawn included
+    state: object  # the navigator's at the spawns
+    shared: tuple[Int64[Tensor, " W"], Int64[Tensor, " M"]]  # an episode of each way to a spawn, and each episode's way
+
+    def at_spawns(self, navigator: nn.Module) -> object:
+        """The state of another navigator at the spawns."""
+        return at_spawns(navigator, self.batch, self.shared)
 
     @property
     def counts(self) -> Bool[Tensor, "M T"]:
@@ -77,6 +83,15 @@ class Clock:
         begin = perf_counter()
         yield
         self.seconds[name] += perf_counter() - begin
+
+
+def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tensor, Tensor]) -> object:
+    """The state of M episodes at their spawns; those that share the way there share the work."""
+    first, way = shared
+    longest = int(batch["loss_from"].max()) if len(first) else 0
+    known = torch.arange(longest, device=first.device) < batch["loss_from"][first][:, None]
+    actions = torch.where(known, batch["actions"][first, :longest], PADDED_ACTION)
+    return rows(after_history(navigator, batch["questions"][first], batch["features"][first, :longest], actions), way)
 
 
 class Rollouts:
@@ -146,7 +161,12 @@ class _Walk:
         """Until all episodes have ended."""
         num, num_envs = len(self.steps), self.of.num_envs
         with self.clock("history"):
-            waiting = self._after_history(navigator, device)
+            self.shared = self._shared(device)
+            width = int(self.known.max(initial=0))
+            features, actions = (torch.from_numpy(a[:, :width]).to(device) for a in (self.features, self.actions))
+            batch = {"features": features, "actions": actions, "questions": self.spawns["questions"]}
+            batch["loss_from"] = self.spawns["known"]
+            self.state = waiting = at_spawns(navigator, batch, self.shared)
         walking = np.arange(min(num, num_envs))
         begun, state = len(walking), rows(waiting, torch.from_numpy(walking).to(device))
         while len(walking):
@@ -164,14 +184,10 @@ class _Walk:
                 break
         self.of.num_steps += int(self.steps.sum())
 
-    def _after_history(self, navigator: nn.Module, device: torch.device) -> object:
-        """The state of all at their spawns; walks from the same one share the way to it."""
+    def _shared(self, device: torch.device) -> tuple[Tensor, Tensor]:
         ways = np.stack([self.spawns["rows"].cpu().numpy(), self.known], 1)
         _, first, way = np.unique(ways, axis=0, return_index=True, return_inverse=True)
-        width = int(self.known.max(initial=0))
-        history = (torch.from_numpy(a[first, :width]).to(device) for a in (self.features, self.actions))
-        questions = self.spawns["questions"][torch.from_numpy(first).to(device)]
-        return rows(after_history(navigator, questions, *history), torch.from_numpy(way.reshape(-1)).to(device))
+        return torch.from_numpy(first).to(device), torch.from_numpy(way.reshape(-1)).to(device)
 
     def _step(self, navigator: nn.Module, state: object, walking: np.ndarray, device: torch.device) -> tuple:
         """One action of those who walk: their state, and whose episode is over."""
@@ -239,4 +255,6 @@ class _Walk:
             distances_m=self.distances[who[:, None], np.minimum(np.arange(self.steps.max() + 1), self.steps[:, None])],
             entered=self.entered,
             poses=[poses[: steps + 1] for poses, steps in zip(self.poses, self.steps, strict=True)],
+            state=self.state,
+            shared=self.shared,
         )

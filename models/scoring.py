@@ -4,7 +4,8 @@ A batch has features (B, T, F) of any float type; actions (B, T) int64, padded w
 questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
 history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts;
 optionally labels (B, T) int64, what should have been done where the walk did something else; optionally asked (B, T) bool,
-with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell.
+with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell; optionally
+state, of navigators that `goes_on` says it of, from which the walks go on.
 
 A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
 no answer from it; its `loss` gives `total` of its parts' scores.
@@ -97,7 +98,12 @@ class Judged(NamedTuple):
 
 
 class Navigator(nn.Module):
-    """What learning asks of a navigator. `judge` takes a batch that `prepare` has seen and gives each part's decisions."""
+    """What learning asks of a navigator. `judge` takes a batch that `prepare` has seen and gives each part's decisions.
+
+    With `goes_on` a batch may have a `state` in place of walks' histories, through which no gradient goes then.
+    """
+
+    goes_on = False
 
     def prepare(self, batch: dict) -> dict:
         raise NotImplementedError

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import torch.nn.functional as F
 
 from data.vocabulary import SPECIALS, Vocabulary
 from models.agent import Agent
@@ -154,7 +155,11 @@ def test_forced_single_steps_equal_teacher_forcing(planner):
     num_steps = batch["actions"].shape[1]
     frame_rows = batch["decisions"].frames
     for kind, logits, index in (
-        ("planner", planner_logits, batch["decisions"].planner_frame.flatten()[batch["decisions"].planner_scored]),
+        (
+            "planner",
+            planner_logits,
+            F.pad(batch["decisions"].planner_frame, (1, 0)).flatten()[batch["decisions"].planner_scored],
+        ),
         ("controller", controller_logits, batch["decisions"].controller_frame),
     ):
         rows = frame_rows[index]

@@ -17,6 +17,7 @@ import train
 from data.practice import Practice, Spawning, questions_by_house
 from data.settings import spawned
 from envs.actions import Action
+from models.chunks import Credit, of_update
 from models.pacman import Pacman
 from models.reinforce import NavigatorReinforcement
 from models.returns import generalized_advantages, others_mean, returns_to_go, without_cut_ends
@@ -176,6 +177,28 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     lengths = whole.counts.sum(1)
     assert len(set(lengths.tolist())) > 3 and (whole.batch["actions"][:, 9] != -1).any()
     assert (whole.rewards.sum(1) > 4.9).equal(whole.stopped & whole.correct)
+
+
+@torch.no_grad()
+def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(source):
+    agent, demos = untrained_agent(source), source.demonstrations("train")
+    settings = ("T-10", "T-4", "T-7", "T-3", "T-10 turned", "T-6", "T-5")
+    spawns = [s for n, setting in enumerate(settings) if (s := spawned(demos, n % len(demos), setting))]
+    batch = Practice(demos, source.vocabulary, spawns, samples=3, seed=[1]).__getitems__(range(len(spawns)))
+    rollout = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, batch)
+    assert 0 < (rollout.batch["loss_from"] == 0).sum() < len(rollout.answers) and (rollout.state.repeats > 1).any()
+    worth = torch.rand(rollout.rewards.shape)
+    other = untrained_agent(source).navigator.eval()
+    torch.nn.init.normal_(other.planner_head.weight)
+    for chunk in of_update(
+        rollout, Credit(worth, worth, rollout.counts), agent.navigator, size=8, beside=other, whole=True
+    ):
+        for navigator, own in ((agent.navigator, chunk["batch"]), (other, chunk["beside"])):
+            whole = prepared(navigator, chunk["whole"])
+            for name, judged in navigator.judge(whole).items():
+                alike = navigator.judge(own)[name]
+                assert judged.target.equal(alike.target) and judged.weight.equal(alike.weight)
+                torch.testing.assert_close(judged.logits, alike.logits, rtol=1e-4, atol=1e-5)
 
 
 def test_stragglers_are_cut_off_where_that_is_asked_for(source):
