@@ -24,7 +24,7 @@ from models.critic import Critic
 from models.imitation import OPTIMIZERS, known
 from models.parallel import add_up, mean_over_processes
 from models.rebuild import REBUILDABLE
-from models.returns import generalized_advantages, others_mean, returns_to_go, without_cut_ends
+from models.returns import generalized_advantages, others_returns, returns_to_go, without_cut_ends
 from models.rollouts import Rollout
 from models.scoring import Judged
 
@@ -252,8 +252,8 @@ class NavigatorReinforcement(pl.LightningModule):
             )
             returns = advantages + values
         else:
-            returns, totals = returns_to_go(rewards, given.discount), rewards.sum(1)
-            advantages = returns - self._baseline(totals)[:, None]
+            returns = returns_to_go(rewards, given.discount)
+            advantages = returns - self._baseline(rewards)
         advantages = advantages * counts
         if given.normalize:
             number = add_up(counts.sum()).clamp(min=1)
@@ -261,17 +261,17 @@ class NavigatorReinforcement(pl.LightningModule):
             advantages = advantages / (add_up((advantages**2).sum()) / number).sqrt().clamp(min=1e-6)
         return Credit(advantages, returns, counts)
 
-    def _baseline(self, totals: Float[Tensor, " M"]) -> Float[Tensor, " M"]:
-        """What an episode usually earns, before this update."""
+    def _baseline(self, rewards: Float[Tensor, "M T"]) -> Float[Tensor, "M _"]:
+        """What is usually earned from a step on; of a running mean, what an episode earned before this update."""
         if self.hparams.baseline == "none":
-            return torch.zeros_like(totals)
+            return torch.zeros_like(rewards)
         if self.hparams.baseline == "samples":
-            return others_mean(totals, self.hparams.samples)
-        now = mean_over_processes(totals)
+            return others_returns(rewards, self.hparams.samples)
+        now = mean_over_processes(rewards.sum(1))
         usual = torch.where(self.usual_reward.isnan(), now, self.usual_reward)
         decay = self.hparams.baseline_decay
         self.usual_reward.copy_(decay * usual + (1 - decay) * now)
-        return usual.expand_as(totals)
+        return usual.expand(len(rewards), 1)
 
     def _kept_for_inspection(self, rollout: Rollout, figures: dict) -> str:
         path = Path(self.trainer.default_root_dir) / f"nonfinite_{int(self.updates)}_{self.global_rank}.pt"

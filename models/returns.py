@@ -51,9 +51,11 @@ def without_cut_ends(
     return torch.where(last, values, rewards), counts & ~last
 
 
-def others_mean(totals: Float[Tensor, " M"], samples: int) -> Float[Tensor, " M"]:
-    """For each episode the mean total of the other samples of its spawn, which lie side by side; ValueError for one sample."""
+def others_returns(rewards: Float[Tensor, "M T"], samples: int) -> Float[Tensor, "M T"]:
+    """What an episode would still earn from each step on, if it came to the mean total of the other samples of its spawn,
+    which lie side by side: that mean less what it has earned already. ValueError for one sample."""
     if samples < 2:
         raise ValueError(f"baseline: expected at least 2 samples of each spawn to compare, got {samples}")
-    groups = totals.unflatten(0, (-1, samples))
-    return ((groups.sum(1, keepdim=True) - groups) / (samples - 1)).flatten()
+    groups = rewards.sum(1).unflatten(0, (-1, samples))
+    others = ((groups.sum(1, keepdim=True) - groups) / (samples - 1)).flatten()
+    return others[:, None] - (rewards.cumsum(1) - rewards)
