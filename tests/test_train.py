@@ -99,6 +99,19 @@ def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: P
     assert "expected one of" in bench.run("eval.py", *words, "split=tset", fails=True)
 
 
+def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, trained: Path) -> None:
+    checkpoint, folder = trained / "agent.ckpt", bench.runs / "eval_odds"
+    words = [f"checkpoint={checkpoint}", f"against={checkpoint}", "scale=tiny", "plays=own"]
+    bench.run("eval.py", *words, "stop_odds=0.01", f"hydra.run.dir={folder}")
+    stops = {
+        name: [r["stop"] for r in rows(folder) if r["agent"] == name] for name in {r["agent"] for r in rows(folder)}
+    }
+    assert stops.keys() == {"PACMAN+Q", "PACMAN+Q, stop_odds 0.01"}
+    assert sum(stops["PACMAN+Q"]) > sum(stops["PACMAN+Q, stop_odds 0.01"])
+    assert "stop_odds 0.01" in (folder / "differences.md").read_text()
+    assert "stop_odds: expected above 0" in bench.run("eval.py", *words, "stop_odds=0", fails=True)
+
+
 def test_play_serves_the_questions_and_the_runs_walks_to_who_has_the_address_and_ends_when_told(
     bench: Bench, trained: Path
 ) -> None:
