@@ -10,6 +10,7 @@ off, with the same numbers as if it had not been, and starts a new folder if the
 skips those that did.
 """
 
+import hashlib
 import logging
 import warnings
 from collections.abc import Mapping
@@ -28,11 +29,18 @@ from models.preemption import StopOnSignals, stop_on_signals
 from models.run_card import KeepCard, RunCard
 
 FINISHED = "finished"
+LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind
 
 
 def plain_name(words: str) -> str:
-    """The command's words, fit to be typed again: `+experiment=il scale=tiny` runs in runs/il_scale-tiny."""
-    return words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
+    """The command's words, fit to be typed again: `+experiment=il scale=tiny` runs in runs/il_scale-tiny. What makes it too
+    long for a folder's name is told apart by eight digits instead."""
+    name = words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
+    name = name.replace("'", "").replace('"', "").replace(" ", "-")
+    if len(name.encode()) > LONGEST_NAME:
+        digits = hashlib.sha256(words.encode()).hexdigest()[:8]
+        name = f"{name.encode()[: LONGEST_NAME - 9].decode(errors='ignore')}_{digits}"
+    return name
 
 
 def run_name(words: str) -> str:

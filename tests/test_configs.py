@@ -77,3 +77,10 @@ def test_a_finished_run_gets_a_new_folder_and_a_cut_off_one_goes_on(tmp_path: Pa
     (tmp_path / "runs" / "il_seed-0" / train.FINISHED).touch()
     assert train.run_name("+experiment=il,seed=0") == "il_seed-0.2"
     assert train.plain_name("+experiment=il,seed=0") == "il_seed-0"
+
+
+def test_a_run_of_many_words_has_a_folder_of_its_own_that_the_file_system_takes(tmp_path: Path) -> None:
+    words = ",".join(f"stages.navigator.model.option_{n}='a number, {n}'" for n in range(20))
+    names = [train.plain_name(f"+experiment=il,{words},seed={seed}") for seed in (0, 1)]
+    assert names[0] != names[1] and all(name.startswith("il_stages.navigator") for name in names)
+    (tmp_path / f"{names[0]}.10" / "hydra").mkdir(parents=True)
