@@ -23,8 +23,9 @@ from models.baselines import Lstm
 from models.dagger import DaggerData, OwnWalks, some_houses
 from models.encoder import Encoder
 from models.eyes import Eyes
+from models.hierarchy import list_decisions
 from models.imitation import NavigatorImitation
-from models.pacman import Pacman, list_decisions
+from models.pacman import Pacman
 from models.scoring import flat_decisions
 from tests.small_house import small_house
 from tests.test_evaluation import Source, episode

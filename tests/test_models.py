@@ -20,7 +20,8 @@ from models.encoder import (
     to_output_grid,
     upsample,
 )
-from models.pacman import Pacman, hierarchical_targets
+from models.hierarchy import hierarchical_targets
+from models.pacman import Pacman
 from models.question import QuestionEncoder
 from tests.walk_batches import padded, random_walks, walk_batch
 

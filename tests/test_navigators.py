@@ -12,7 +12,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from models.baselines import Lstm, Reactive
-from models.pacman import Pacman, hierarchical_targets
+from models.hierarchy import hierarchical_targets
+from models.pacman import Pacman
 from models.rebuild import describe, rebuild
 from models.states import after_history, joined, rows
 from models.transformer import Transformer

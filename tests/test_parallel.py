@@ -6,7 +6,7 @@ import torch
 
 from data.batching import num_decisions, own_parts, walk_sizes
 from data.curriculum import length_batches
-from models.pacman import hierarchical_targets
+from models.hierarchy import hierarchical_targets
 from tests.toy_walks import ToySource, configured, fit, logged
 
 pytestmark = pytest.mark.usefixtures("single_thread")  # processes are forked, and threads do not survive that
