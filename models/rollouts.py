@@ -41,6 +41,9 @@ class Rewards:
     answer: float = 5.0  # for STOP, and the right answer there
     nearer: float = 0.005  # for each metre of geodesic distance
     action: float = 0.0  # for each action
+    graded: bool = (
+        False  # `answer` times the chance that the answerer gives the right answer, in place of all or nothing
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,9 @@ class _Walk:
         )
         last = torch.from_numpy(frames).to(device)
         with self.clock("answer"):
-            correct = answerer(last.float(), self.spawns["questions"], None).argmax(1) == right
+            scores = answerer(last.float(), self.spawns["questions"], None)
+            correct = scores.argmax(1) == right
+            worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.of.rewards.graded else correct
         who = np.arange(len(ends))
         stopped = self.actions[who, ends - 1] == Action.STOP
         rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)
@@ -237,7 +242,7 @@ class _Walk:
         step = at - self.known[walker]
         nearer = self.distances[walker, step] - self.distances[walker, step + 1]
         rewards[own] = self.of.rewards.nearer * nearer - self.of.rewards.action
-        rewards[who, ends - 1] += self.of.rewards.answer * (stopped & correct.cpu().numpy())
+        rewards[who, ends - 1] += self.of.rewards.answer * stopped * worth.float().cpu().numpy()
         return Rollout(
             batch={
                 "features": torch.from_numpy(self.features[:, :longest]).to(device),

@@ -185,6 +185,12 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     lengths = whole.counts.sum(1)
     assert len(set(lengths.tolist())) > 3 and (whole.batch["actions"][:, 9] != -1).any()
     assert (whole.rewards.sum(1) > 4.9).equal(whole.stopped & whole.correct)
+    graded = rollouts(source, num_envs=20, rewards=Rewards(graded=True))(agent.navigator, agent.answerer, spawns)
+    scores = agent.answerer(graded.last_frames.float(), graded.batch["questions"], None).softmax(1)
+    sure = 5 * scores.gather(1, graded.answers[:, None])[:, 0] * graded.stopped
+    others = rollouts(source, num_envs=20, rewards=Rewards(answer=0))(agent.navigator, agent.answerer, spawns)
+    torch.testing.assert_close(graded.rewards.sum(1), others.rewards.sum(1) + sure)
+    assert 0.05 < sure.max() < 4.99
 
 
 @torch.no_grad()
