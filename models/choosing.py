@@ -4,10 +4,11 @@ Axes: N agents, K things to choose from.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from envs.actions import NUM_ACTIONS, Action
 
@@ -38,6 +39,17 @@ def choose_action(
         odds[:, Action.STOP] = math.log(stop_odds)
         logits = logits + odds
     return choose(logits, draws)
+
+
+@torch.no_grad()
+def sharpen(heads: Iterable[nn.Linear], *, temperature: float, stop_odds: float) -> None:
+    """Changes a navigator's last layers so that draws come from what they are now at a `temperature`, STOP being `stop_odds`
+    times as likely before. What is likeliest with these `stop_odds` is then the likeliest without."""
+    for head in heads:
+        if head.out_features == NUM_ACTIONS:
+            head.bias[Action.STOP] += math.log(stop_odds)
+        head.weight /= temperature
+        head.bias /= temperature
 
 
 def first_of(draws: Float[Tensor, "N 2"] | None) -> Float[Tensor, " N"] | None:

@@ -96,6 +96,10 @@ class Pacman(Navigator):
             nn.Linear(controller_hidden, 2),
         )
 
+    @property
+    def heads(self) -> list[nn.Linear]:
+        return [self.planner_head, self.controller[-1]]
+
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
         return {**batch, "decisions": list_decisions(batch, self.max_repeats)}

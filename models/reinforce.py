@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from models.choosing import sharpen
 from models.chunks import Credit, episodes, of_update
 from models.critic import Critic
 from models.imitation import OPTIMIZERS, known
@@ -41,7 +42,8 @@ class NavigatorReinforcement(pl.LightningModule):
     with `passes` over the walks of an update in `minibatches` steps each; without, there is one step. `warm_up`: updates in
     which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
     Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
-    `options` replace arguments of the navigator, such as stop_odds. ValueError for settings that do not go together.
+    `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
+    navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
     d_T, d_min, entered, cut; for train also loss, entropy, kl to the navigator it began with (each a decision's mean; kl
@@ -70,6 +72,7 @@ class NavigatorReinforcement(pl.LightningModule):
         critic_lr: float,
         warm_up: int,
         answerer_lr: float,
+        temperature: float | None,
         options: dict,
         chunk: int = 32,
         draw_every: int = 5,
@@ -89,7 +92,12 @@ class NavigatorReinforcement(pl.LightningModule):
             )
         if warm_up and baseline != "critic":
             raise ValueError(f"warm_up: expected 0 without a critic, got {warm_up}; set baseline=critic")
+        if not (temperature is None or temperature > 0):
+            raise ValueError(f"temperature: expected above 0, or null, got {temperature}")
         arguments = {**navigator["arguments"], "dropout": 0.0, **options}
+        self.stop_odds = arguments["stop_odds"]
+        if temperature is not None:
+            arguments["stop_odds"] = 1.0
         self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
         if getattr(self.navigator, "num_actions", 4) < 4:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
@@ -112,6 +120,8 @@ class NavigatorReinforcement(pl.LightningModule):
         agent = self.trainer.datamodule.agent
         for network in (self.navigator, self.start):
             network.load_state_dict(agent.navigator.state_dict())
+            if self.hparams.temperature is not None:
+                sharpen(network.heads, temperature=self.hparams.temperature, stop_odds=self.stop_odds)
         self.answerer.load_state_dict(agent.answerer.state_dict())
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:

@@ -105,6 +105,11 @@ class Navigator(nn.Module):
 
     goes_on = False
 
+    @property
+    def heads(self) -> list[nn.Linear]:
+        """The layers whose outputs are logits."""
+        raise NotImplementedError
+
     def prepare(self, batch: dict) -> dict:
         raise NotImplementedError
 
@@ -117,7 +122,11 @@ class Navigator(nn.Module):
 
 
 class FlatNavigator(Navigator):
-    """A navigator that chooses at every step: how it learns from walks, whatever it chooses with."""
+    """A navigator that chooses at every step, by its `head`: how it learns from walks, whatever it chooses with."""
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        return [self.head if isinstance(self.head, nn.Linear) else self.head[-1]]
 
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""

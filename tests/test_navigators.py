@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from models.baselines import Lstm, Reactive
+from models.choosing import sharpen
 from models.hierarchy import hierarchical_targets
 from models.pacman import Pacman
 from models.rebuild import describe, rebuild
@@ -47,6 +48,8 @@ def seeded():
 def logits_of(navigator: nn.Module, state: object, features: torch.Tensor, active: torch.Tensor) -> torch.Tensor:
     if isinstance(navigator, Transformer):
         return navigator.decide(state, features, active=active)[0]
+    if isinstance(navigator, Pacman):
+        return navigator.decide(state, features).planner_logits
     return navigator.decide(state, features)[0]
 
 
@@ -81,6 +84,26 @@ def test_forced_single_steps_equal_teacher_forcing(make, with_question):
     assert score.count == len(expected)
     terms = [-logits.log_softmax(0)[batch["actions"][key]] for key, logits in expected.items()]
     torch.testing.assert_close(score.loss, torch.stack(terms).mean())
+
+
+@every
+@torch.no_grad()
+def test_a_sharpened_navigator_draws_what_it_did_at_a_temperature_and_likes_the_same_best(make):
+    questions, frames = questions_and_frames(4000, 1)
+    plain, sharp = make(stop_odds=3.0).eval(), make(stop_odds=1.0).eval()
+    sharp.load_state_dict(plain.state_dict())
+    sharpen(sharp.heads, temperature=0.25, stop_odds=3.0)
+    first = [navigator.act(navigator.initial_state(questions), frames[0])[1] for navigator in (plain, sharp)]
+    assert first[0].equal(first[1])
+    state, active = plain.initial_state(questions), torch.ones(len(questions), dtype=torch.bool)
+    logits = logits_of(plain, state, frames[0], active)
+    if logits.shape[1] == 4:
+        logits = logits + torch.tensor([0, 0, 0, np.log(3.0)])
+    draws = torch.from_numpy(np.random.default_rng(0).random((4000, 2), np.float32))
+    drawn = sharp.act(sharp.initial_state(questions), frames[0], draws=draws)[1]
+    expected = (logits / 0.25).softmax(1).mean(0)
+    found = drawn.bincount(minlength=4)[: len(expected)] / 4000
+    torch.testing.assert_close(found, expected.float(), atol=0.03, rtol=0)
 
 
 @every

@@ -320,6 +320,18 @@ def test_while_the_critic_warms_up_the_policy_stays_and_the_critic_learns(tmp_pa
     assert module.critic.head.weight.abs().sum() > 0
 
 
+def test_a_temperature_makes_the_navigator_what_walks_are_drawn_from(tmp_path, source):
+    words = [f"{LEARN}temperature=0.5", f"+{LEARN}options.stop_odds=4", f"{LEARN}lr=0", "stages.navigator.max_epochs=1"]
+    cfg = configured(tmp_path / "run", source, *words)
+    before = untrained_agent(source).navigator.planner_head.bias
+    after = fit(cfg, source).navigator
+    expected = (before + torch.tensor([0, 0, 0, np.log(4.0)])) / 0.5
+    torch.testing.assert_close(after.planner_head.bias, expected.float())
+    assert after.stop_odds == 1 == after.arguments["stop_odds"]
+    with pytest.raises(ValueError, match="temperature"):
+        fit(configured(tmp_path / "other", source, f"{LEARN}temperature=0"), source)
+
+
 def test_a_gradient_that_is_not_finite_ends_the_run_and_keeps_the_walks(tmp_path, source):
     class Spoil(pl.Callback):
         def on_train_batch_start(self, trainer, module, batch, batch_idx):
