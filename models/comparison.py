@@ -181,9 +181,11 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
 
 
 def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
-    """What the table is read for: ablations first, with and without the question, then every line against `reference`."""
+    """What the table is read for: ablations first, with and without the question, fine-tuned or not, then every line against
+    `reference`."""
     with_question = [(f"{agent}+Q", agent) for agent in agents]
-    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:]]
+    tuned = [(agent, agent.replace("-RL", "")) for agent in agents if "-RL" in agent]
+    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:], *tuned]
     pairs = [pair for pair in wanted if set(pair) <= set(agents)]
     done = {frozenset(pair) for pair in pairs}
     against = [(agent, reference) for agent in agents if reference in agents and agent != reference]

@@ -5,11 +5,11 @@ row of the table was trained, with which seed, from which data. Rows of the same
 one line. A run without `run.json` counts as a seed of its own, named by its folder.
 
 `keep` stores what a table needs of a run in a small folder that is read like the run's own: its rows packed
-(`metrics.jsonl.gz`), without the walks but for their metres to the target, run.json and the curves of its training.
+(`metrics.jsonl.xz`), without the walks but for their metres to the target to one digit, run.json and the curves of its training.
 """
 
-import gzip
 import json
+import lzma
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,7 +22,7 @@ from envs.files import written_aside
 from models.report import COLUMNS
 
 MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
-ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.gz"
+ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.xz"
 WALK = ("actions", "poses")  # columns that no table needs
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
@@ -93,10 +93,9 @@ def keep(run: Path, out: Path) -> Path:
     """Stores what a table needs of a run under `out`, by the run's name; gives the folder. ValueError as `read_run`."""
     read_run(run)
     kept = out / run.name
-    rows = (dict(row) for _, row in _objects(run / ROWS))
-    slim = (json.dumps({name: value for name, value in row.items() if name not in WALK}) + "\n" for row in rows)
+    slim = "".join(json.dumps(_slim(row)) + "\n" for _, row in _objects(run / ROWS))
     with written_aside(kept / KEPT_ROWS) as aside:
-        aside.write_bytes(gzip.compress("".join(slim).encode(), mtime=0))
+        aside.write_bytes(lzma.compress(slim.encode(), preset=9))
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
         if path.is_file():
             with written_aside(kept / path.relative_to(run)) as aside:
@@ -104,9 +103,17 @@ def keep(run: Path, out: Path) -> Path:
     return kept
 
 
+def _slim(row: dict) -> dict:
+    """A row without the walk, but with its distances in decimetres, which are only drawn."""
+    kept = {name: value for name, value in row.items() if name not in WALK}
+    if kept.get("distances"):
+        kept["distances"] = [round(distance, 1) for distance in kept["distances"]]
+    return kept
+
+
 def _objects(path: Path) -> Iterator[tuple[str, dict]]:
     """The objects of a file of one a line, or of one altogether, each with where it stands."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
         for number, text in enumerate([file.read()] if path.suffix == ".json" else file, start=1):
             try:
                 content = dict(json.loads(text))

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from models.comparison import default_pairs, differences, distances_by_step, estimates, gather, paper_estimates
 from models.comparison_tables import tex
-from models.runs import keep, read_runs
+from models.runs import keep, read_run, read_runs
 from scripts.report import report
 
 SPAWNS = ("T-10", "T-50 turned")
@@ -113,6 +113,7 @@ def test_default_differences_are_the_ablations_and_everyone_against_pacman_once(
     assert {("LSTM", "Reactive"), ("LSTM+Q", "LSTM"), ("PACMAN+Q", "LSTM+Q"), ("shortest path", "PACMAN+Q")} <= set(
         pairs
     )
+    assert ("PACMAN-RL+Q, odd", "PACMAN+Q, odd") in default_pairs(["PACMAN+Q", "PACMAN-RL+Q, odd", "PACMAN+Q, odd"])
     assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
 
@@ -167,14 +168,18 @@ def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_pa
     assert [folder.name for folder in kept] == [folder.name for folder in runs]
     for folders, out in ((runs, "of_runs"), (kept, "of_kept")):
         report(folders, tmp_path / out)
-    for name in ("results.csv", "results-differences.csv", "results-distance.png", "results-training-navigator.png"):
+    for name in ("results.csv", "results-differences.csv", "results-ratio.png", "results-training-navigator.png"):
         assert (tmp_path / "of_runs" / name).read_bytes() == (tmp_path / "of_kept" / name).read_bytes()
+    for place, played in read_run(runs[0]).lines.items():
+        for episode, one in played.items():
+            other = read_run(kept[0]).lines[place][episode].distances
+            assert one.distances is other is None or np.allclose(one.distances, other, rtol=0, atol=0.0501)
     assert str(tmp_path) not in (kept[0] / "run.json").read_text()
     size = sum(path.stat().st_size for path in kept[0].rglob("metrics.jsonl*"))
     assert size < (runs[0] / "metrics.jsonl").stat().st_size / 4
     assert (
-        keep(runs[0], tmp_path / "again").joinpath("metrics.jsonl.gz").read_bytes()
-        == (kept[0] / "metrics.jsonl.gz").read_bytes()
+        keep(runs[0], tmp_path / "again").joinpath("metrics.jsonl.xz").read_bytes()
+        == (kept[0] / "metrics.jsonl.xz").read_bytes()
     )
 
 
