@@ -15,7 +15,6 @@ from data.questions import ALL_SPLITS
 from envs.files import file_fingerprint
 from envs.progress import console
 from models.agent import Agent
-from models.choosing import checked_odds
 from models.eyes import Eyes
 from models.results import known_plays, write_results
 from models.run_card import RunCard
@@ -34,8 +33,7 @@ def main(cfg: DictConfig) -> None:
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
     against = None if cfg.against is None else Agent.load(Path(cfg.against))
     if cfg.stop_odds is not None:
-        agent.navigator.stop_odds = checked_odds(cfg.stop_odds)
-        agent.config["row"] = f"{agent.name}, stop_odds {cfg.stop_odds:g}"
+        agent.set_stop_odds(cfg.stop_odds)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     eyes = Eyes(agent.encoder)
     source = instantiate(cfg.data, encode=eyes)

@@ -14,6 +14,7 @@ from envs.files import written_aside
 from models.answerer import Answerer, QuestionOnly
 from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
+from models.choosing import checked_odds
 from models.encoder import Encoder, FrozenEncoder
 from models.pacman import Pacman
 from models.places import PlacesAnswerer
@@ -65,6 +66,14 @@ class Agent(nn.Module):
     def name(self) -> str:
         """The results table's line that it plays for."""
         return self.config.get("row", "agent")
+
+    def set_stop_odds(self, stop_odds: float) -> None:
+        """Makes it stop as readily as that, see `models.choosing`; where it did not before, its line of the table says so."""
+        navigator = self.navigator
+        if navigator.stop_odds != checked_odds(stop_odds):
+            navigator.stop_odds = stop_odds
+            navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
+            self.config = {**self.config, "row": f"{self.name}, stop_odds {stop_odds:g}"}
 
     def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""

@@ -32,7 +32,7 @@ class HierarchicalTargets:
     """Who decides what along walks of primitive actions; every array is (B, T)."""
 
     queries: Tensor  # bool: the planner chooses action t
-    controls: Tensor  # bool: the controller decides at frame t, that is at all but the first
+    controls: Tensor  # bool: the controller decides at frame t, that is wherever an action runs
     repeats: Tensor  # bool, the controller's target: action t repeats the running one under the same planner decision
     forced: Tensor  # bool: the controller must return because the limit is reached; no target for learning
     running: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins

@@ -95,7 +95,7 @@ class NavigatorReinforcement(pl.LightningModule):
         if not (temperature is None or temperature > 0):
             raise ValueError(f"temperature: expected above 0, or null, got {temperature}")
         arguments = {**navigator["arguments"], "dropout": 0.0, **options}
-        self.stop_odds = arguments.get("stop_odds", 1.0)
+        self.stop_odds = arguments.get("stop_odds", 1.0)  # at which learning begins
         if temperature is not None:
             arguments["stop_odds"] = 1.0
         self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))

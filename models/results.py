@@ -32,7 +32,8 @@ class AgentResults:
 
     What an experiment does not fit it takes from another run's agent, see `models.checkpoints.fitting_agent`. `plays` is
     "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
-    that differs in how it answers. With `compare` the other agent walks the same questions and what changed is shown.
+    that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
+    as ready to stop as learning began, and what changed is shown.
     ValueError, before anything is fitted, where there is no such agent.
     """
 
@@ -63,6 +64,10 @@ class AgentResults:
             config=self.configuration,
         )
         agent.save(self.folder / "agent.ckpt")
+        against = self.other if self.compare else None
+        if against is not None:
+            for module in fitted.values():
+                against.set_stop_odds(module.stop_odds)  # so that the two differ by what was learned alone
         for stage in fitted:
             learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
         write_results(
@@ -73,7 +78,7 @@ class AgentResults:
             seed=self.configuration["seed"],
             eyes=self.source.encode,
             plays=self.plays,
-            against=self.other if self.compare else None,
+            against=against,
         )
 
 

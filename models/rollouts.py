@@ -41,9 +41,7 @@ class Rewards:
     answer: float = 5.0  # for STOP, and the right answer there
     nearer: float = 0.005  # for each metre of geodesic distance
     action: float = 0.0  # for each action
-    graded: bool = (
-        False  # `answer` times the chance that the answerer gives the right answer, in place of all or nothing
-    )
+    graded: bool = False  # `answer` counts by the chance that the answerer gives the right one, not all or nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ no answer from it; its `loss` gives `total` of its parts' scores.
 Axes: B walks, T steps (frame t is seen before action t), F features, S decisions that count, K frames that are needed.
 """
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -97,7 +98,7 @@ class Judged(NamedTuple):
     weight: Tensor  # (S,)
 
 
-class Navigator(nn.Module):
+class Navigator(nn.Module, ABC):
     """What learning asks of a navigator. `judge` takes a batch that `prepare` has seen and gives each part's decisions.
 
     With `goes_on` a batch may have a `state` in place of walks' histories, through which no gradient goes then.
@@ -106,15 +107,17 @@ class Navigator(nn.Module):
     goes_on = False
 
     @property
+    @abstractmethod
     def heads(self) -> list[nn.Linear]:
         """The layers whose outputs are logits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare(self, batch: dict) -> dict:
-        raise NotImplementedError
+        """The batch with its `decisions`; call it before the batch goes to a GPU."""
 
+    @abstractmethod
     def judge(self, batch: dict) -> dict[str, Judged]:
-        raise NotImplementedError
+        """What each part says at its decisions, and what it should have said."""
 
     def loss(self, batch: dict) -> dict:
         """Teacher forcing on walks: the sum of the parts' mean cross-entropies."""

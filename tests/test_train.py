@@ -112,6 +112,16 @@ def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, tra
     assert "stop_odds: expected above 0" in bench.run("eval.py", *words, "stop_odds=0", fails=True)
 
 
+def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_stop(bench: Bench, trained: Path) -> None:
+    folder = bench.runs / "fine_tuned"
+    words = ["+experiment=rl_finetune", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
+    bench.run("train.py", *words, "+stages.navigator.model.options.stop_odds=10")
+    before = "PACMAN+Q, stop_odds 10"
+    assert {row["agent"] for row in rows(folder)} == {"PACMAN-RL+Q", before}
+    assert f"| PACMAN-RL+Q | {before} |" in (folder / "differences.md").read_text()
+    assert list((folder / "navigator" / "plans").glob("*/*.png"))
+
+
 def test_play_serves_the_questions_and_the_runs_walks_to_who_has_the_address_and_ends_when_told(
     bench: Bench, trained: Path
 ) -> None:
