@@ -32,7 +32,10 @@ COLORS = {
     "PACMAN-RL": "#8e44ad",
     "shortest path": "#2e8b57",
 }
-OTHER_COLORS = ("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939")
+OTHER_COLORS = (
+    *("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939"),
+    *("#d98880", "#1a5276", "#af7ac5", "#117864", "#7b241c", "#f0b27a"),
+)
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -67,6 +70,14 @@ def _family(agent: str) -> str:
     return agent.removesuffix("+Q")
 
 
+def once_each(signatures: Mapping[str, object]) -> list[str]:
+    """Of agents that walk alike, for they differ in their answers alone, the one with the shortest name; in the given order."""
+    shortest = {}
+    for agent in sorted(signatures, key=len, reverse=True):
+        shortest[signatures[agent]] = agent
+    return [agent for agent in signatures if agent in shortest.values()]
+
+
 def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
     """Bars of d_Δ/d_0: a panel for each spawn, a bar for each agent with its interval, the paper's value as a diamond.
 
@@ -77,13 +88,17 @@ def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
         for found in (entries, paper_estimates())
     )
     spawns = [spawn for spawn in lines.questions if any(spawn == of for _, of in ours)]
-    agents = [agent for agent in lines.agents if any(agent == of for of, _ in ours)]
     if not spawns:
         return False
+    walks = {
+        agent: tuple((spawn, e["mean"], e["low"], e["high"]) for (of, spawn), e in ours.items() if of == agent)
+        for agent in lines.agents
+    }
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
     paper = {key: entry for key, entry in paper.items() if key in ours}
     leftmost = min([0.0, *(entry["low"] for entry in ours.values()), *(entry["mean"] for entry in paper.values())])
     panel = partial(
-        _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(agents), left=max(leftmost, -1.0) - 0.05
+        _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(lines.agents), left=max(leftmost, -1.0) - 0.05
     )
     handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over questions")]
     if paper:
@@ -133,8 +148,12 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
                 found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(metres, np.ones_like(metres))
     if not found:
         return False
-    agents = [agent for agent in lines.agents if any(agent == of for _, of in found)]
-    looks = look(agents)
+    walks = {
+        agent: tuple((spawn, band.value.tobytes()) for (spawn, of), band in found.items() if of == agent)
+        for agent in lines.agents
+    }
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
+    looks = {agent: style for agent, style in look(lines.agents).items() if agent in agents}
     banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
 
     def panel(axis: Axes, spawn: str) -> None:
@@ -152,14 +171,17 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
     return True
 
 
-def draw_training(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """A picture for each stage that left a log: a panel for each metric over epochs, a line for each run, its row's colour."""
+def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]:
+    """A picture for each stage that left a log: a panel for each metric over epochs, a line for each run, its row's colour.
+    What was learned by walking has a picture of its own, for its metrics are others."""
     stages: dict[str, list[tuple[str, dict]]] = {}
     for run in runs:
         for logs in sorted(run.folder.glob("*/log")):
-            if curves := logged(logs):
-                stages.setdefault(logs.parent.name, []).append((run.row, curves))
-    looks = look(in_order(run.row for run in runs))
+            known = {name: parts for name, parts in logged(logs).items() if parts.keys() & PARTS.keys()}
+            if known:
+                stage = "walking" if "reward" in known else logs.parent.name
+                stages.setdefault(stage, []).append((run.row, known))
+    looks = look(in_order([*lines.agents, *(run.row for run in runs)]))
     paths = []
     for stage, of_runs in sorted(stages.items()):
         names = sorted({name for _, curves in of_runs for name in curves})
@@ -195,10 +217,12 @@ def _page(
     """Panels in rows of at most ACROSS, `height` inches each, over one legend; written as PNG."""
     down = -(-len(names) // ACROSS)
     across = -(-len(names) // down)
-    legend_columns = max(1, min(len(handles), int(1.7 * across + 0.5)))
+    width = max(3.1 * across, 4.5)
+    widest = 0.7 + 0.075 * max(len(handle.get_label()) for handle in handles)  # inches
+    legend_columns = max(1, min(len(handles), int(width / widest)))
     legend_height = 0.25 * -(-len(handles) // legend_columns)
     with plt.rc_context(STYLE):
-        size = (max(3.1 * across, 4.5), height * down + legend_height)
+        size = (width, height * down + legend_height)
         figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharey=share_y, layout="constrained")
         for axis, name in zip(axes.flat, names):
             panel(axis, name)

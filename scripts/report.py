@@ -42,7 +42,7 @@ def report(
     means = estimates(lines, resamples=resamples)
     different = differences(lines, list(pairs) or default_pairs(lines.agents, against), resamples=resamples)
     tables = grids(runs, lines, means, different)
-    pictures = {path: f"Training, {path.stem.split('-')[-1]}" for path in draw_training(runs, out)}
+    pictures = {path: f"Training, {path.stem.split('-')[-1]}" for path in draw_training(runs, lines, out)}
     if draw_ratio(lines, means, out / "results-ratio.png"):
         pictures[out / "results-ratio.png"] = "How much of the way to the target each line walked"
     if draw_distances(lines, out / "results-distance.png", resamples=resamples):

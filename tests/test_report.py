@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from models.comparison import default_pairs, differences, distances_by_step, estimates, gather, paper_estimates
+from models.comparison_plots import draw_training, once_each
 from models.comparison_tables import tex
 from models.runs import keep, read_run, read_runs
 from scripts.report import report
@@ -129,6 +130,18 @@ def test_runs_without_a_record_are_seeds_of_their_own(runs: list[Path]) -> None:
         (folder / "run.json").unlink()
     entries = estimates(gather(read_runs(runs)))
     assert found(entries, agent="PACMAN+Q", spawn="T-10", metric="d_T")["seeds"] == 2
+
+
+def test_walks_that_differ_in_their_answers_alone_are_drawn_once() -> None:
+    walks = {"random walk": 1, "PACMAN+Q": 2, "shortest path: odd": 3, "PACMAN+Q, odd": 2, "shortest path": 3}
+    assert once_each(walks) == ["random walk", "PACMAN+Q", "shortest path"]
+
+
+def test_what_was_learned_by_walking_has_a_picture_of_its_own(runs: list[Path], tmp_path: Path) -> None:
+    log = runs[2] / "navigator" / "log" / "version_0" / "metrics.csv"
+    log.write_text("epoch,step,train/reward,time/learn\n0,1,2.0,3.0\n1,2,2.5,3.0\n")
+    paths = draw_training(read := read_runs(runs), gather(read), tmp_path)
+    assert [path.name for path in paths] == ["results-training-navigator.png", "results-training-walking.png"]
 
 
 OTHER_DATA = {"questions": "abc", "demonstrations": {"test": "other"}}
