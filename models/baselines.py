@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action, first_of
+from models.lstm import LSTM
 from models.rebuild import rebuildable
 from models.scoring import FlatNavigator, counted, labels, weights
 from models.senses import Hearing, Seeing, Senses
@@ -179,7 +180,7 @@ class Lstm(FlatNavigator):
             dropout=dropout,
             with_question=with_question,
         )
-        self.rnn = nn.LSTM(self.senses.size, hidden_size, batch_first=True)
+        self.rnn = LSTM(self.senses.size, hidden_size)
         self.head = nn.Linear(hidden_size, NUM_ACTIONS)
 
     def forward(self, batch: dict) -> Float[Tensor, "S 4"]:

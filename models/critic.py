@@ -8,6 +8,7 @@ Axes: B walks, T steps (frame t is seen before action t), F features.
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from models.lstm import LSTM
 from models.rebuild import rebuildable
 from models.scoring import flat_decisions
 from models.senses import Senses
@@ -29,7 +30,7 @@ class Critic(nn.Module):
             dropout=0.0,
             with_question=True,
         )
-        self.rnn = nn.LSTM(self.senses.size, hidden_size, batch_first=True)
+        self.rnn = LSTM(self.senses.size, hidden_size)
         self.head = nn.Linear(hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)

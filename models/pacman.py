@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from envs.actions import NUM_ACTIONS, Action
 from models.choosing import START, checked_odds, choose, choose_action
 from models.hierarchy import TeacherForcing, hierarchical_targets, list_decisions
+from models.lstm import LSTM
 from models.question import QuestionEncoder
 from models.rebuild import rebuildable
 from models.scoring import Judged, Navigator
@@ -87,8 +88,8 @@ class Pacman(Navigator):
             self.question_projection = projection(question_hidden, question_size, dropout)
         self.image_projection = projection(feature_size, image_size, dropout)
         self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
-        rnn = {"lstm": nn.LSTM, "gru": nn.GRU}[planner]
-        self.planner = rnn(image_size + with_question * question_size + action_size, planner_hidden, batch_first=True)
+        sizes = image_size + with_question * question_size + action_size, planner_hidden
+        self.planner = LSTM(*sizes) if planner == "lstm" else nn.GRU(*sizes, batch_first=True)
         self.planner_head = nn.Linear(planner_hidden, NUM_ACTIONS)
         self.controller = nn.Sequential(
             nn.Linear(image_size + action_size + planner_hidden, controller_hidden),
