@@ -57,6 +57,12 @@ def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experim
         assert torch.load(tmp_path / name, weights_only=True) == dict(module.hparams)
 
 
+@pytest.mark.parametrize("experiment", names("experiment"))
+def test_an_experiment_takes_what_it_does_not_fit_from_the_agent_that_checkpoint_names(experiment: str) -> None:
+    cfg = composed("train", [f"+experiment={experiment}", "checkpoint=that/agent.ckpt"])
+    assert cfg.finish.get("checkpoint", "that/agent.ckpt") == "that/agent.ckpt"
+
+
 @pytest.mark.parametrize("logger", names("logger"))
 def test_every_logger_can_be_chosen_by_one_word_and_csv_is_written_beside_it(logger: str) -> None:
     loggers = composed("train", ["+experiment=il", f"logger={logger}"]).logger
