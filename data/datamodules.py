@@ -155,6 +155,7 @@ def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 class NavigatorData(pl.LightningDataModule):
     """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts).
 
+    Where the source has several walks of each question, each epoch learns from the next one.
     With `inflection` the actions that differ from the one before count more, see `data.curriculum`.
     """
 
@@ -176,9 +177,14 @@ class NavigatorData(pl.LightningDataModule):
         self.source.build()
 
     def setup(self, stage: str) -> None:
-        self.train, self.val = (self._walks([self.source.demonstrations(s)]) for s in ("train", "val"))
+        self.learned = self.source.learned()
+        self.train, self.val = self._walks(self._of_epoch(0)), self._walks([self.source.demonstrations("val")])
         if self.inflection:
             self.val.weigh_inflections(of=self.train)
+
+    def _of_epoch(self, epoch: int) -> list[Demonstrations]:
+        """What an epoch learns from, demonstrations first."""
+        return [self.learned[epoch % len(self.learned)]]
 
     def _walks(self, files: Sequence[Demonstrations]) -> Walks:
         walks = Walks(files, self.source.vocabulary)
@@ -195,7 +201,9 @@ class NavigatorData(pl.LightningDataModule):
         }
 
     def train_dataloader(self) -> DataLoader:
-        epoch, lengths = self.trainer.current_epoch, self.train.lengths
+        epoch = self.trainer.current_epoch
+        self.train = self._walks(self._of_epoch(epoch))
+        lengths = self.train.lengths
         counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
         counted[len(self.train.files[0]) :] = 0  # the curriculum is of demonstrations
         self.train.loss_from = torch.from_numpy(counted)
@@ -210,6 +218,7 @@ class AnswererData(pl.LightningDataModule):
     """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
 
     `also_back` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
+    Where the source has several walks of each question, each epoch learns from the next one.
     """
 
     def __init__(
@@ -229,10 +238,11 @@ class AnswererData(pl.LightningDataModule):
         self.source.build()
 
     def setup(self, stage: str) -> None:
-        self.train, self.val = (
-            LastFrames(self.source.demonstrations(s), self.source.vocabulary, self.num_frames, self.also_back)
-            for s in ("train", "val")
-        )
+        self.trains = [self._frames(walks) for walks in self.source.learned()]
+        self.val = self._frames(self.source.demonstrations("val"))
+
+    def _frames(self, walks: Demonstrations) -> LastFrames:
+        return LastFrames(walks, self.source.vocabulary, self.num_frames, self.also_back)
 
     @property
     def sizes(self) -> dict[str, int | list[int]]:
@@ -241,13 +251,15 @@ class AnswererData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
-            "feature_size": self.train.demos.features.shape[1],
+            "feature_size": self.val.demos.features.shape[1],
             "map_shape": list(self.source.encode.map_shape),
         }
 
     def train_dataloader(self) -> DataLoader:
-        order = np.random.default_rng([self.seed, self.trainer.current_epoch]).permutation(len(self.train))
-        return _loader(self.train, _cut(order, self.batch_size), self.trainer)
+        epoch = self.trainer.current_epoch
+        train = self.trains[epoch % len(self.trains)]
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(train))
+        return _loader(train, _cut(order, self.batch_size), self.trainer)
 
     def val_dataloader(self) -> DataLoader:
         return _loader(self.val, _cut(np.arange(len(self.val)), self.batch_size), self.trainer)

@@ -16,7 +16,7 @@ from data.demonstrations import Demonstrations, Recording, build
 from data.question_file import load_questions, read_header, write_questions
 from data.questions import NUM_PASSES, configuration, make_questions
 from data.remembered import Memory, remembered
-from data.spawns import place
+from data.spawns import place, walk_anew
 from data.view_points import look
 from data.vocabulary import Vocabulary
 from data.walks import walk_of
@@ -49,7 +49,8 @@ class GeneratedEQA:
     """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for.
 
     `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.balance`. `human_walks`, a
-    file that scripts/play.py made of this source's training questions, takes the place of their shortest walks.
+    file that scripts/play.py made of this source's training questions, takes the place of their shortest walks; else each is
+    walked `walks` times, from as many starts.
     """
 
     def __init__(
@@ -61,10 +62,13 @@ class GeneratedEQA:
         question_set: str = "eqa_v1",
         balance: str = "entropy",
         encode: Encode | None = None,
+        walks: int = 1,
         human_walks: str | None = None,
     ) -> None:
         self.seed, self.encode, self.question_set, self.balance = seed, encode, question_set, balance
-        self.human_walks = human_walks
+        self.walks, self.human_walks = walks, human_walks
+        if walks < 1 or (human_walks and walks > 1):
+            raise ValueError(f"walks: expected at least 1, and 1 where people's walks are learned from, got {walks}")
         self.num_houses, self.num_questions = dict(houses), dict(questions)
         for name, numbers in (("houses", self.num_houses), ("questions", self.num_questions)):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
@@ -141,27 +145,38 @@ class GeneratedEQA:
         demonstrations."""
         found = {"questions": self.questions_file.stem}
         if self.encode is not None:
-            found["demonstrations"] = {split: fingerprint(self._demonstrations_file(split)[1]) for split in SPLITS}
+            files = {split: self._demonstrations_file(split) for split in SPLITS}
+            files |= {f"train, walk {n + 1}": self._demonstrations_file("train", n) for n in range(1, self.walks)}
+            found["demonstrations"] = {name: fingerprint(made_with) for name, (_, made_with) in files.items()}
         return found
 
-    def _demonstrations_file(self, split: str) -> tuple[Path, dict]:
+    def _demonstrations_file(self, split: str, walk: int = 0) -> tuple[Path, dict]:
         """Where a split's demonstrations are, or would be, and what they are made with."""
         if self.encode is None:
             raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
         made_with = {"recorder": RECORDER, "questions": self.questions_file.stem, "encoder": self.encode.identity}
+        if walk:
+            made_with["walk"] = walk
         path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
         return path, {**made_with, "split": split}
 
-    def demonstrations(self, split: str) -> Demonstrations:
-        """Shortest walks for every question of a split, made if they are missing."""
+    def learned(self) -> list[Demonstrations]:
+        """What is learned from: each question of train walked `walks` times, each time from another start."""
+        others = (self.demonstrations("train", walk) for walk in range(1, self.walks))
+        return [self.demonstrations("train"), *others]
+
+    def demonstrations(self, split: str, walk: int = 0) -> Demonstrations:
+        """Shortest walks for every question of a split, made if they are missing: the questions' own ones, or with `walk`
+        others."""
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
-        path, made_with = self._demonstrations_file(split)
+        path, made_with = self._demonstrations_file(split, walk)
         with missing(path) as to_be_made:
             if to_be_made:
-                recorder = Recorder(self.house, self.encode)
+                recorder = Recorder(self.house, self.encode, walk)
                 episodes = [episode for episode in self.episodes(split) if episode.walk]
-                with progress(f"demonstrations, {split}", len({e.scene_id for e in episodes})) as advance:
+                title = f"demonstrations, {split}" + (f", walk {walk + 1}" if walk else "")
+                with progress(title, len({e.scene_id for e in episodes})) as advance:
                     report = absolute(advance)
                     for done, total in build(path, episodes, recorder, configuration=made_with):
                         report(done, total)
@@ -176,20 +191,23 @@ class GeneratedEQA:
         """Everything that imitation needs."""
         for split in SPLITS:
             self.demonstrations(split)
+        self.learned()
 
 
 class Recorder:
     """Draws and encodes the walks of one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
 
-    ValueError for an episode without a walk.
+    With `walk` they are walked anew, see `data.spawns.walk_anew`. ValueError for an episode without a walk.
     """
 
-    def __init__(self, house: Callable[[str], House], encode: Encode) -> None:
-        self.house, self.encode = house, encode
+    def __init__(self, house: Callable[[str], House], encode: Encode, walk: int = 0) -> None:
+        self.house, self.encode, self.walk = house, encode, walk
         self.renderer = Renderer(Camera(), ("rgb",))
 
     def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
         house = self.house(scene_id)
+        if self.walk:
+            episodes = walk_anew(house, episodes, self.walk)
         scene = build_scene(house, load_catalog())
         floor = build_floor(house, scene, load_catalog().meshes)
         goals = [Goal.of(episode) for episode in episodes]

@@ -40,16 +40,13 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
     Those about the whole house have no goal, so no walk and no distances. None in place of one that cannot be walked:
     its view points may lie where an agent fits, but quarter-metre moves do not lead.
     """
-    meshes = load_catalog().meshes
-    scene = build_scene(house, load_catalog())
-    floor = build_floor(house, scene, meshes)
+    floor, roomy = _floors(house)
     rngs = [np.random.default_rng(crc32(episode.episode_id.encode())) for episode in episodes]
     rows = [row for row, episode in enumerate(episodes) if episode.view_points]
     goals = [Goal.of(episodes[row]) for row in rows]
     distinct = {goal: index for index, goal in enumerate(dict.fromkeys(goals))}
     fields = distance_fields(floor, list(distinct))
     places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
-    roomy = build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
 
     def draw_from(row: int, candidates: Float64[np.ndarray, "P 2"]) -> Callable[[], Pose]:
         return lambda: _draw(roomy, rngs[row], candidates)
@@ -75,11 +72,38 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
             continue
         walk = walk.last(MAX_EPISODE_ACTIONS)
         field = fields[distinct[goals[index]]]
-        begins = {"start": len(walk.actions)} | {f"T-{k}": k for k in sorted(SPAWNS, reverse=True)}
-        spawns = {name: _spawn(house, floor, field, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
+        spawns = _along(house, floor, field, walk)
         spawns["random"] = _spawn(house, floor, field, long, len(long.actions))
         placed[row] = replace(episodes[row], spawns=spawns, walk=letters(walk.actions))
     return placed
+
+
+def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Episode]:
+    """The episodes of a house with another walk and the spawns along it, from a start that their ids and `number` draw; as
+    they are where no such walk is found. ValueError for one without a goal."""
+    floor, roomy = _floors(house)
+    goals = [Goal.of(episode) for episode in episodes]
+    distinct = {goal: index for index, goal in enumerate(dict.fromkeys(goals))}
+    fields = distance_fields(floor, list(distinct))
+    places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
+    wanted = []
+    for episode, goal in zip(episodes, goals, strict=True):
+        rng, candidates = np.random.default_rng([crc32(episode.episode_id.encode()), number]), places[distinct[goal]]
+        wanted.append((goal, lambda rng=rng, candidates=candidates: _draw(roomy, rng, candidates)))
+    walked = []
+    for episode, goal, walk in zip(episodes, goals, _walks(floor, roomy, wanted), strict=True):
+        if walk is not None:
+            walk = walk.last(MAX_EPISODE_ACTIONS)
+            spawns = _along(house, floor, fields[distinct[goal]], walk)
+            episode = replace(episode, spawns=spawns, walk=letters(walk.actions))
+        walked.append(episode)
+    return walked
+
+
+def _floors(house: House) -> tuple[Floor, Floor]:
+    """Where an agent can be, and where it keeps clear of things too."""
+    meshes, scene = load_catalog().meshes, build_scene(house, load_catalog())
+    return build_floor(house, scene, meshes), build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
 
 
 def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[], Pose]]]) -> list[Walk | None]:
@@ -105,6 +129,12 @@ def _draw(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P
     """The first of some draws that lies on the roomy floor, if one does."""
     drawn = [sample_start(rng, places) for _ in range(STARTS_TRIED)]
     return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]
+
+
+def _along(house: House, floor: Floor, field: np.ndarray, walk: Walk) -> dict[str, Spawn]:
+    """The spawns on a walk: its start, and those that it is long enough for."""
+    begins = {"start": len(walk.actions)} | {f"T-{k}": k for k in sorted(SPAWNS, reverse=True)}
+    return {name: _spawn(house, floor, field, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
 
 
 def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_actions: int) -> Spawn:

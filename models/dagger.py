@@ -17,7 +17,6 @@ import torch
 from jaxtyping import Int64
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader
 
 from data.advisor import Advisor
 from data.datamodules import NavigatorData
@@ -49,11 +48,8 @@ class DaggerData(NavigatorData):
             raise ValueError(f"DAgger: expected walks >= 1, first_epoch >= 0 and beta from 0 to 1, got {got}")
         self.folder, self.walks, self.first_epoch, self.beta = Path(folder), walks, first_epoch, beta
 
-    def train_dataloader(self) -> DataLoader:
-        epoch = self.trainer.current_epoch
-        own = [self._own(e) for e in range(self.first_epoch, epoch + 1)]
-        self.train = self._walks([self.source.demonstrations("train"), *own])
-        return super().train_dataloader()
+    def _of_epoch(self, epoch: int) -> list[Demonstrations]:
+        return super()._of_epoch(epoch) + [self._own(e) for e in range(self.first_epoch, epoch + 1)]
 
     def _own(self, epoch: int) -> Demonstrations:
         """The walks that the navigator made before an epoch; it makes those of the current one where they are missing."""

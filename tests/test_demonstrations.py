@@ -1,13 +1,16 @@
 """Demonstration files: what is written is read back, what is broken is refused, a killed build goes on."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 
 from data.curriculum import first_counted_action, inflection_weights, inflections, length_batches
-from data.datamodules import LastFrames, NavigatorData, Walks, last_frames
+from data.datamodules import AnswererData, LastFrames, NavigatorData, Walks, last_frames
 from data.demonstrations import Demonstrations, Recording, build
 from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
@@ -170,15 +173,35 @@ def test_inflection_weights_agree_with_a_count_by_hand() -> None:
 class Source(GeneratedEQA):
     """What `NavigatorData` needs of a data source: the same walks to learn from and to validate on."""
 
-    def __init__(self, demos: Demonstrations) -> None:
-        self.demos = demos
+    encode = SimpleNamespace(map_shape=(FEATURES, 1, 1))
 
-    def demonstrations(self, split: str) -> Demonstrations:
-        return self.demos
+    def __init__(self, *walks: Demonstrations) -> None:
+        self.of_walk, self.walks = walks, len(walks)
+
+    def demonstrations(self, split: str, walk: int = 0) -> Demonstrations:
+        return self.of_walk[walk]
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary.of(self.demos.episodes)
+        return Vocabulary.of(self.of_walk[0].episodes)
+
+
+def test_each_epoch_learns_from_the_next_walk_of_each_question_and_val_stays(demos: Demonstrations) -> None:
+    there, back = demos, replace(demos, features=demos.features + np.float16(1000))
+    curriculum = {"curriculum_start": 1, "curriculum_step": 1, "inflection": False}
+    for kind, options in ((NavigatorData, curriculum), (AnswererData, {"num_frames": 2})):
+        data = kind(Source(there, back), batch_size=3, seed=0, **options)
+        data.setup("fit")
+        data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+        for epoch in range(4):
+            data.trainer.fit_loop.epoch_progress.current.completed = epoch
+            batches = list(data.train_dataloader())
+            assert sum(len(batch["questions"]) for batch in batches) == len(demos)
+            assert all((batch["features"].amax() >= 1000) == (epoch % 2 == 1) for batch in batches), (kind, epoch)
+            if kind is NavigatorData:  # one action more counts each epoch, whichever walk it is
+                counted = data.train.lengths - data.train.loss_from.numpy()
+                assert counted.tolist() == np.minimum(data.train.lengths, 1 + epoch).tolist()
+        assert all(batch["features"].amax() < 1000 for batch in data.val_dataloader())
 
 
 def test_actions_count_alike_unless_inflections_are_weighted(demos: Demonstrations) -> None:

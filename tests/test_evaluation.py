@@ -57,7 +57,7 @@ class Source(GeneratedEQA):
     """What `Evaluation` needs of a data source, with one house written by hand."""
 
     def __init__(self, demos: Demonstrations, house: House) -> None:
-        self.demos, self._house = demos, house
+        self.demos, self._house, self.walks = demos, house, 1
 
     def demonstrations(self, split: str) -> Demonstrations:
         return self.demos

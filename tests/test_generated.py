@@ -52,5 +52,9 @@ def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder:
     assert recording.episodes[1].start == (1.0, 2.0, 0.0)
     for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
         assert e.start == pytest.approx(tuple(recording.poses[first]))
+    again = Recorder(recorder.house, recorder.encode, 1)("small-0", placed)
+    assert [e.start for e in again.episodes] != [e.start for e in placed]
+    begins = np.concatenate([[0], np.cumsum(again.lengths)[:-1]])
+    assert [e.start for e in again.episodes] == [pytest.approx(tuple(again.poses[first])) for first in begins]
     with pytest.raises(ValueError, match="'small-0': has no walk"):
         recorder("small-0", [episode(0)])

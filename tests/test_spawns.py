@@ -7,7 +7,7 @@ import pytest
 
 from data import spawns
 from data.expert import costs_to_go, shortest_walks
-from data.spawns import CLEARANCE_M, place, rooms_at
+from data.spawns import CLEARANCE_M, place, rooms_at, walk_anew
 from data.walks import walk_of
 from envs.episode import Episode, Spawn
 from envs.house.build import build_scene
@@ -68,6 +68,22 @@ def test_a_random_spawn_has_the_length_of_the_shortest_walk(placed, floors):
 def test_places_are_a_function_of_the_episode_alone(placed):
     again = place(small_house(), [episode(5)])
     assert again == [placed[5]]
+
+
+def test_a_question_walked_anew_begins_elsewhere_and_ends_at_its_goal(placed, floors, monkeypatch):
+    twice, thrice = (walk_anew(small_house(), placed, number) for number in (1, 2))
+    assert twice[5] == walk_anew(small_house(), placed[5:6], 1)[0] == walk_anew(small_house(), twice[5:6], 1)[0]
+    assert sum(len({a.start, b.start, c.start}) == 3 for a, b, c in zip(placed, twice, thrice, strict=True)) > 9
+    field = distance_fields(floors[0], [Goal.of(placed[0])])[0]
+    for before, after in zip(placed, twice, strict=True):
+        same = {"spawns": before.spawns, "walk": before.walk}
+        assert replace(after, **same) == before and set(after.spawns) - {"start", "T-50", "T-30", "T-10"} == set()
+        walk = walk_of(after)
+        assert after.start == tuple(walk.poses[0])
+        assert distances_at(floors[0], field, walk.poses[-1:])[0] == 0
+        assert all(s.pose == tuple(walk.poses[-s.num_actions]) for s in after.spawns.values())
+    monkeypatch.setattr(spawns, "shortest_walks", lambda floor, goals, starts, or_none=False: [None] * len(goals))
+    assert walk_anew(small_house(), placed, 1) == placed
 
 
 def test_a_given_start_is_kept_and_a_question_without_a_goal_only_spawned(floors):

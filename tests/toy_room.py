@@ -70,7 +70,7 @@ class ToyRooms(GeneratedEQA):
     """Takes and leaves alone what the configuration says of houses."""
 
     def __init__(self, **of_houses: object) -> None:
-        self.encode = Eyes(Pooled())
+        self.encode, self.walks = Eyes(Pooled()), 1
         self.rooms = {f"{color}-{side}": room_with(color, side) for color in COLORS for side in SIDES}
         self._demos = demonstrations(self.rooms, self.encode)
 

@@ -30,6 +30,7 @@ class ToySource(GeneratedEQA):
     """
 
     encode = SimpleNamespace(map_shape=(1, 2, 3))
+    walks = 1
 
     def __init__(self, num_train: int = 25, num_val: int = 9, **of_houses: object) -> None:
         self._parts = {"train": _walks(num_train, seed=0), "val": _walks(num_val, seed=1)}
