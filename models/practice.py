@@ -11,7 +11,7 @@ from data.batching import own_parts
 from data.datamodules import as_collated
 from data.generated import GeneratedEQA
 from data.practice import Practice, Spawning, questions_by_house
-from data.settings import spawned
+from data.settings import TURNED, spawned
 from models.checkpoints import fitting_agent
 from models.pictures import frames_along, plan_of_walk, some_views
 from models.rollouts import Rewards, Rollout, Rollouts
@@ -23,8 +23,8 @@ class PracticeData(pl.LightningDataModule):
     """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn; an epoch has `updates`.
 
     `checkpoint` and `row` say with which agent to begin, see `models.checkpoints.fitting_agent`. Validation walks
-    `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest. ValueError for sizes that do not go
-    together.
+    `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns are `turned`, these as
+    well, and where all are, these alone. ValueError for sizes that do not go together.
     """
 
     def __init__(
@@ -99,9 +99,15 @@ class PracticeData(pl.LightningDataModule):
     def val_dataloader(self) -> DataLoader:
         demos = self.demos["val"]
         chosen = np.unique(np.linspace(0, len(demos) - 1, min(self.val_questions, len(demos))).astype(int))
-        spawns = [s for row in chosen.tolist() for setting in VALIDATION if (s := spawned(demos, row, setting))]
+        spawns = [s for row in chosen.tolist() for setting in self._settings if (s := spawned(demos, row, setting))]
         whole = len(spawns) - len(spawns) % self.trainer.world_size
         return self._loader(Practice(demos, self.agent.vocabulary, spawns[:whole]), self.num_envs)
+
+    @property
+    def _settings(self) -> list[str]:
+        """What is validated: what is practised."""
+        known = [] if self.spawn.turned == 1 else VALIDATION
+        return [*known, *(f"{name}{TURNED}" for name in VALIDATION if self.spawn.turned)]
 
     def _loader(self, practice: Practice, size: int) -> DataLoader:
         batches = [np.arange(begin, min(begin + size, len(practice))) for begin in range(0, len(practice), size)]

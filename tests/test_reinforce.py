@@ -241,6 +241,15 @@ def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(sou
         Spawning(start=4, step=3, turned=1.5)
 
 
+@pytest.mark.parametrize(("turned", "settings"), [(0, ["T-10"]), (0.5, ["T-10", "T-10 turned"]), (1, ["T-10 turned"])])
+def test_what_is_practised_is_validated(source, tmp_path, turned, settings):
+    cfg = configured(tmp_path / "run", source, f"stages.navigator.data.spawn.turned={turned}")
+    data = instantiate(cfg.stages.navigator.data, _partial_=True)(source=source)
+    data.setup("fit")
+    data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    assert sorted({spawn.setting for spawn in data.val_dataloader().dataset.spawns}) == settings
+
+
 LEARN = "stages.navigator.model."
 PPO = [f"{LEARN}clip=0.2", f"{LEARN}passes=4", f"{LEARN}chunk=128", f"{LEARN}normalize=true"]
 
