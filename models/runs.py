@@ -104,8 +104,8 @@ def keep(run: Path, out: Path) -> Path:
 
 
 def _slim(row: dict) -> dict:
-    """A row without the walk, but with its distances in decimetres, which are only drawn."""
-    kept = {name: value for name, value in row.items() if name not in WALK}
+    """A row to the third decimal without the walk, but with its distances in decimetres, which are only drawn."""
+    kept = {n: round(value, 3) if isinstance(value, float) else value for n, value in row.items() if n not in WALK}
     if kept.get("distances"):
         kept["distances"] = [round(distance, 1) for distance in kept["distances"]]
     return kept
