@@ -1,11 +1,13 @@
 """The evaluation plays the real world: oracle walks end at the target, no one sees what lies ahead of the spawn."""
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from data.datamodules import last_frames
 from data.demonstrations import Demonstrations, build
@@ -241,3 +243,11 @@ def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp
     assert (tmp_path / "table.csv").read_text().count("\n") == len(long) + 1
     assert results_table(rows, "a title").row_count == 4 * 4 + 2
     json.dumps(rows)
+
+
+def test_a_long_name_leaves_every_number_of_a_table_to_be_read(rows: list[dict]) -> None:
+    long = [row | {"agent": "somebody who walks on and on, then looks about"} for row in of(rows, "forward")]
+    narrow = Console(width=80, record=True, file=io.StringIO())
+    narrow.print(results_table(long, "a title"))
+    text = narrow.export_text()
+    assert "…" not in text and f"{np.mean([r['d_T'] for r in long if r['spawn'] == 'T-10']):.2f}" in text
