@@ -69,7 +69,7 @@ def results_table(rows: Sequence[dict], title: str) -> Table:
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ["agent", "spawn", *(column[1] for column in ON_SCREEN)]:
         agent = heading == "agent"  # whose name wraps where there is no room, so that every number shows
-        table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent)
+        table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
     before = None
     for line in _lines(rows, ON_SCREEN):
         if before not in (None, line[0]):
