@@ -102,7 +102,8 @@ class Grid:
         )
 
 
-WORDS = ("agent", "minus", "spawn", "whose", "run", "row", "seed", "commit", "command")
+RUN_HEADINGS = ("run", "row", "seed", "commit", "minutes", "GB", "machine", "command")
+WORDS = ("agent", "minus", "spawn", "whose", *RUN_HEADINGS)
 
 
 def tex(text: str) -> str:
@@ -233,11 +234,20 @@ def runs_grid(runs: Sequence[Run]) -> Grid:
             Cell(run.row if run.record else "-"),
             Cell(str(run.record.get("seed", "-"))),
             Cell(str(run.record.get("commit", "-"))[:7]),
+            Cell(_minutes(run.record.get("stages", {}))),
+            Cell(f"{run.record['memory_gb']:.1f}" if "memory_gb" in run.record else "-"),
+            Cell(str(run.record.get("machine", "-"))),
             Cell(str(run.record.get("command", "-"))),
         ]
         for run in runs
     ]
-    return Grid("Runs", "runs", ["run", "row", "seed", "commit", "command"], rows)
+    return Grid("Runs", "runs", list(RUN_HEADINGS), rows)
+
+
+def _minutes(stages: Mapping[str, Mapping]) -> str:
+    """What a run spent on each of its stages, those of less than half a minute left out."""
+    spent = {name: round(stage["time_s"] / 60) for name, stage in stages.items()}
+    return ", ".join(f"{name} {minutes}" for name, minutes in spent.items() if minutes) or "-"
 
 
 def grids(runs: Sequence[Run], lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping]) -> list[Grid]:

@@ -196,6 +196,13 @@ def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_pa
     )
 
 
+def test_what_a_run_took_stands_beside_its_command(tmp_path: Path) -> None:
+    stages = {name: {"time_s": seconds, "memory_gb": 2.0} for name, seconds in (("data", 4.2), ("navigator", 706.3))}
+    one = run(tmp_path / "il", rows_of("PACMAN+Q"), stages=stages, memory_gb=4.04, machine="a laptop")
+    report([one], tmp_path / "out")
+    assert "| navigator 12 | 4.0 | a laptop | python train.py |" in (tmp_path / "out" / "results.md").read_text()
+
+
 def test_a_file_that_was_cut_off_is_refused(runs: list[Path]) -> None:
     with (runs[0] / "metrics.jsonl").open("a") as file:
         file.write('{"agent": "PACM')
