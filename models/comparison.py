@@ -184,12 +184,22 @@ def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tup
     """What the table is read for: ablations first, with and without the question, fine-tuned or not, then every line against
     `reference`."""
     with_question = [(f"{agent}+Q", agent) for agent in agents]
-    tuned = [(agent, agent.replace("-RL", "")) for agent in agents if "-RL" in agent]
-    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:], *tuned]
+    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:], *_tuned(agents)]
     pairs = [pair for pair in wanted if set(pair) <= set(agents)]
     done = {frozenset(pair) for pair in pairs}
     against = [(agent, reference) for agent in agents if reference in agents and agent != reference]
     return pairs + [pair for pair in against if frozenset(pair) not in done]
+
+
+def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:
+    """What was fine-tuned against what it began with, as ready to stop as it was and as `eval.py stop_odds=` made it: the
+    agents whose name begins as its own and goes on longest."""
+    names = {agent: agent.split(", stop_odds ")[0] for agent in agents if "-RL" not in agent}
+    pairs = []
+    for tuned in (agent for agent in agents if "-RL" in agent):
+        beginnings = [name for name in names.values() if tuned.replace("-RL", "").startswith(name)]
+        pairs += [(tuned, agent) for agent, name in names.items() if name == max(beginnings, key=len, default=None)]
+    return pairs
 
 
 def paper_estimates() -> list[dict]:
