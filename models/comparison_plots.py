@@ -3,12 +3,14 @@
 An agent has the same colour in all of them.
 """
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from PIL import Image
 
 from envs.actions import MAX_EPISODE_ACTIONS
 from envs.files import written_aside
@@ -50,6 +52,7 @@ INK = "#222222"
 PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
 PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
 DPI = 130
+SHADES = 256  # of a picture, lines' soft edges included
 ACROSS = 3  # panels side by side
 MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
@@ -229,6 +232,10 @@ def _page(
         for axis in axes.flat[len(names) :]:
             axis.set_visible(False)
         figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns, frameon=False)
-        with written_aside(path) as aside:
-            figure.savefig(aside, dpi=DPI, format="png")
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=DPI, format="png")
+        with written_aside(path) as aside:  # few colours: a third of the size, and reports are kept
+            Image.open(drawn).convert("RGB").quantize(SHADES, method=Image.Quantize.MAXCOVERAGE).save(
+                aside, format="png", optimize=True
+            )
         plt.close(figure)
