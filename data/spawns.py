@@ -5,15 +5,16 @@ begins in the far fifth of the floor within FARTHEST_M of the goal, drawn from t
 those that keep clear of things, where there are such: who learns from walks that graze every corner gets stuck at corners.
 A random spawn is anywhere within FARTHEST_M: from further away no agent arrives within an episode's actions.
 
-Axes: T poses of a walk, P positions.
+Axes: T poses of a walk, P positions, C cells of a floor.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from data.expert import shortest_walks
 from data.walks import Walk, letters
@@ -31,6 +32,7 @@ Place = Callable[[House, Sequence[Episode]], list[Episode | None]]
 SPAWNS = (10, 30, 50)
 STARTS_TRIED = 8
 FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over MAX_EPISODE_ACTIONS, which is cut off
+ABOUT_M = 0.5  # how much nearer or farther than drawn a walk may begin
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 
 
@@ -79,17 +81,22 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
 
 
 def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Episode]:
-    """The episodes of a house with another walk and the spawns along it, from a start that their ids and `number` draw; as
-    they are where no such walk is found. ValueError for one without a goal."""
+    """The episodes of a house with another walk and the spawns along it; as they are where no such walk is found.
+
+    Their ids and `number` draw how far away a walk begins, every distance up to FARTHEST_M alike, so that many show what to do
+    close to the target, looking anywhere. ValueError for an episode without a goal.
+    """
     floor, roomy = _floors(house)
     goals = [Goal.of(episode) for episode in episodes]
     distinct = {goal: index for index, goal in enumerate(dict.fromkeys(goals))}
     fields = distance_fields(floor, list(distinct))
-    places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
-    wanted = []
-    for episode, goal in zip(episodes, goals, strict=True):
-        rng, candidates = np.random.default_rng([crc32(episode.episode_id.encode()), number]), places[distinct[goal]]
-        wanted.append((goal, lambda rng=rng, candidates=candidates: _draw(roomy, rng, candidates)))
+
+    def draw(rng: np.random.Generator, field: Float32[np.ndarray, " C"]) -> Pose:
+        away = rng.uniform(0, min(FARTHEST_M, float(field[np.isfinite(field)].max())))
+        return _draw(roomy, rng, floor.centres[np.abs(field - away) <= ABOUT_M])
+
+    rngs = [np.random.default_rng([crc32(episode.episode_id.encode()), number]) for episode in episodes]
+    wanted = [(goal, partial(draw, rng, fields[distinct[goal]])) for rng, goal in zip(rngs, goals, strict=True)]
     walked = []
     for episode, goal, walk in zip(episodes, goals, _walks(floor, roomy, wanted), strict=True):
         if walk is not None:

@@ -82,6 +82,9 @@ def test_a_question_walked_anew_begins_elsewhere_and_ends_at_its_goal(placed, fl
         assert after.start == tuple(walk.poses[0])
         assert distances_at(floors[0], field, walk.poses[-1:])[0] == 0
         assert all(s.pose == tuple(walk.poses[-s.num_actions]) for s in after.spawns.values())
+    many = [e.spawns["start"].distance_m for number in range(1, 9) for e in walk_anew(small_house(), placed, number)]
+    counts, farthest = np.histogram(many, 4)[0], field[np.isfinite(field)].max()
+    assert min(counts) > 10 and max(many) > 0.9 * farthest and min(many) < 0.1 * farthest  # 24 a quarter on average
     monkeypatch.setattr(spawns, "shortest_walks", lambda floor, goals, starts, or_none=False: [None] * len(goals))
     assert walk_anew(small_house(), placed, 1) == placed
 
