@@ -66,7 +66,7 @@ def _lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[lis
 
 def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(title=title, box=box.SIMPLE, padding=0, pad_edge=False)
     for heading in ["agent", "spawn", *(column[1] for column in ON_SCREEN)]:
         agent = heading == "agent"  # whose name wraps where there is no room, so that every number shows
         table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
