@@ -234,7 +234,7 @@ def _page(
         figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns, frameon=False)
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=DPI, format="png")
-        with written_aside(path) as aside:  # few colours: a third of the size, and reports are kept
+        with written_aside(path) as aside:  # few colours make small files, and reports are kept
             Image.open(drawn).convert("RGB").quantize(SHADES, method=Image.Quantize.MAXCOVERAGE).save(
                 aside, format="png", optimize=True
             )
