@@ -1,7 +1,7 @@
 """Walks that a navigator makes in many environments at once, and what they earn.
 
 Rewards are those of Das et al. (2018, Sec. 5): for a right answer after STOP, and for each metre that a move brings the
-agent nearer. As many episodes as `num_envs` go on at a time; where one ends, the next begins at once. Nothing is done
+agent nearer; `Rewards` lists others. As many episodes as `num_envs` go on at a time; where one ends, the next begins at once. Nothing is done
 twice: a question is encoded once, the walk before the spawn is read from the demonstrations, a frame is drawn and encoded
 once, for all who still walk together, and its features are written to where learning reads them.
 
@@ -40,6 +40,7 @@ class Rewards:
 
     answer: float = 5.0  # for STOP, and the right answer there
     nearer: float = 0.005  # for each metre of geodesic distance
+    closest: float = 0.0  # for each metre nearer than ever before on the walk: to turn round and search costs nothing
     action: float = 0.0  # for each action
     graded: bool = False  # `answer` counts by the chance that the answerer gives the right one, not all or nothing
 
@@ -238,9 +239,10 @@ class _Walk:
         own = (place >= self.known[:, None]) & (place < ends[:, None])
         walker, at = np.nonzero(own)
         step = at - self.known[walker]
-        nearer = self.distances[walker, step] - self.distances[walker, step + 1]
-        rewards[own] = self.of.rewards.nearer * nearer - self.of.rewards.action
-        rewards[who, ends - 1] += self.of.rewards.answer * stopped * worth.float().cpu().numpy()
+        given, closest = self.of.rewards, np.minimum.accumulate(self.distances, 1)
+        nearer, closer = (d[walker, step] - d[walker, step + 1] for d in (self.distances, closest))
+        rewards[own] = given.nearer * nearer + given.closest * closer - given.action
+        rewards[who, ends - 1] += given.answer * stopped * worth.float().cpu().numpy()
         return Rollout(
             batch={
                 "features": torch.from_numpy(self.features[:, :longest]).to(device),
