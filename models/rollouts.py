@@ -1,9 +1,9 @@
 """Walks that a navigator makes in many environments at once, and what they earn.
 
 Rewards are those of Das et al. (2018, Sec. 5): for a right answer after STOP, and for each metre that a move brings the
-agent nearer; `Rewards` lists others. As many episodes as `num_envs` go on at a time; where one ends, the next begins at once. Nothing is done
-twice: a question is encoded once, the walk before the spawn is read from the demonstrations, a frame is drawn and encoded
-once, for all who still walk together, and its features are written to where learning reads them.
+agent nearer; `Rewards` lists others. As many episodes as `num_envs` go on at a time; where one ends, the next begins at
+once. Nothing is done twice: a question is encoded once, the walk before the spawn is read from the demonstrations, a frame
+is drawn and encoded once, for all who still walk together, and its features are written to where learning reads them.
 
 Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk,
 F features, L words.

@@ -191,8 +191,8 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     others = rollouts(source, num_envs=20, rewards=Rewards(answer=0))(agent.navigator, agent.answerer, spawns)
     torch.testing.assert_close(graded.rewards.sum(1), others.rewards.sum(1) + sure)
     assert 0.05 < sure.max() < 4.99
-    nowhere_else = Rewards(answer=0, nearer=0, closest=2.0)
-    closer = rollouts(source, num_envs=20, rewards=nowhere_else)(agent.navigator, agent.answerer, spawns)
+    closest = Rewards(answer=0, nearer=0, closest=2.0)
+    closer = rollouts(source, num_envs=20, rewards=closest)(agent.navigator, agent.answerer, spawns)
     assert (closer.rewards >= 0).all() and (np.diff(closer.distances_m) > 0).any()  # going away costs nothing
     came_nearer = closer.distances_m[:, 0] - closer.distances_m.min(1)
     np.testing.assert_allclose(closer.rewards.sum(1), 2 * came_nearer, atol=1e-5)
