@@ -5,7 +5,8 @@ row of the table was trained, with which seed, from which data. Rows of the same
 one line. A run without `run.json` counts as a seed of its own, named by its folder.
 
 `keep` stores what a table needs of a run in a small folder that is read like the run's own: its rows packed
-(`metrics.jsonl.xz`), without the walks but for their metres to the target to one digit, run.json and the curves of its training.
+(`metrics.jsonl.xz`: an object for each agent and spawn, with a list for each column), to the second decimal and without the
+walks but for their metres to the target, every fifth to one digit; run.json and the curves of its training.
 """
 
 import json
@@ -24,6 +25,7 @@ from models.report import COLUMNS
 MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
 ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.xz"
 WALK = ("actions", "poses")  # columns that no table needs
+EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
 
@@ -77,7 +79,7 @@ def read_run(folder: Path) -> Run:
     if path is None:
         raise ValueError(f"{folder}: expected a run's folder with metrics.jsonl, got none; python eval.py writes one")
     lines: dict[Place, dict[str, Played]] = {}
-    for where, row in _objects(path):
+    for where, row in _rows(path):
         place, episode, played = _played(row, where)
         if episode in lines.setdefault(place, {}):
             raise ValueError(f"{where}: expected each question once for {_name(place)}, got {episode} again")
@@ -93,9 +95,12 @@ def keep(run: Path, out: Path) -> Path:
     """Stores what a table needs of a run under `out`, by the run's name; gives the folder. ValueError as `read_run`."""
     read_run(run)
     kept = out / run.name
-    slim = "".join(json.dumps(_slim(row)) + "\n" for _, row in _objects(run / ROWS))
+    groups: dict[Place, list[dict]] = {}
+    for _, row in _rows(run / ROWS):
+        groups.setdefault((row["agent"], row["spawn"]), []).append(row)
+    packed = "".join(json.dumps(_packed(*group)) + "\n" for group in groups.items())
     with written_aside(kept / KEPT_ROWS) as aside:
-        aside.write_bytes(lzma.compress(slim.encode(), preset=9))
+        aside.write_bytes(lzma.compress(packed.encode(), preset=9))
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
         if path.is_file():
             with written_aside(kept / path.relative_to(run)) as aside:
@@ -103,12 +108,38 @@ def keep(run: Path, out: Path) -> Path:
     return kept
 
 
-def _slim(row: dict) -> dict:
-    """A row to the third decimal without the walk, but with its distances in decimetres, which are only drawn."""
-    kept = {n: round(value, 3) if isinstance(value, float) else value for n, value in row.items() if n not in WALK}
-    if kept.get("distances"):
-        kept["distances"] = [round(distance, 1) for distance in kept["distances"]]
-    return kept
+def _packed(place: Place, rows: Sequence[dict]) -> dict:
+    """Rows of one agent and spawn by columns, rounded."""
+    columns = {name: [_rounded(row.get(name)) for row in rows] for name in rows[0] if name not in WALK}
+    if columns.get("distances"):
+        ends = (int(row["ep_len"] or 0) for row in rows)
+        columns["distances"] = [
+            row["distances"] and [round(distance, 1) for distance in row["distances"][:end:EVERY]]
+            for row, end in zip(rows, ends, strict=True)
+        ]
+    return columns | {"agent": place[0], "spawn": place[1], "distances_every": EVERY}
+
+
+def _rounded(value: object) -> object:
+    """To the second decimal, and whole numbers without one."""
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() else round(value, 2)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict]]:
+    """The rows of a run's file or of a kept one, each with where it stands."""
+    for where, content in _objects(path):
+        if not isinstance(content.get("episode_id"), list):
+            yield where, content
+            continue
+        for number in range(len(content["episode_id"])):
+            row = {name: column[number] if isinstance(column, list) else column for name, column in content.items()}
+            if row.get("distances") is not None:
+                steps = np.arange(int(row["ep_len"]) + 1)
+                kept = np.append(steps[: -1 : row["distances_every"]], steps[-1])
+                row["distances"] = np.interp(steps, kept, [*row["distances"], row["d_T"]])
+            yield where, row
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict]]:
@@ -139,7 +170,7 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
             raise ValueError(f"{where}: {name}: expected a number or null, got {value!r}")
     distances = row.get("distances")
     if distances is not None:
-        if not distances or len(row.get("poses") or distances) != len(distances):
+        if not len(distances) or len(row.get("poses") or distances) != len(distances):
             raise ValueError(
                 f"{where}: distances: expected one for each of {len(row.get('poses') or [])} poses, got {len(distances)}"
             )

@@ -31,6 +31,7 @@ def row(agent: str, spawn: str | None, number: int, *, d_T: float = 1.0, **other
     if spawn is not None:
         walked = dict.fromkeys(WALKED, 0.5) | {"d_0": d_0, "d_T": d_T, "d_delta": d_0 - d_T}
         walked |= {"actions": [0, 3], "poses": [[0, 0, 0]] * 3, "distances": [d_0, (d_0 + d_T) / 2, d_T]}
+        walked["ep_len"] = 2.0
     return about | walked | {"predicted": "red", "correct": 1.0, "rank": 1.0} | other
 
 
@@ -196,6 +197,18 @@ def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_pa
         keep(runs[0], tmp_path / "again").joinpath("metrics.jsonl.xz").read_bytes()
         == (kept[0] / "metrics.jsonl.xz").read_bytes()
     )
+
+
+def test_kept_walks_pass_through_every_fifth_distance_and_end_where_they_ended(tmp_path: Path) -> None:
+    walks = [np.arange(6.0) ** 2, np.arange(13.0) ** 2, np.ones(1)]
+    rows = [
+        row("PACMAN+Q", "T-10", n, d_T=walk[-1], ep_len=len(walk) - 1.0, distances=walk.tolist(), poses=None)
+        for n, walk in enumerate(walks)
+    ]
+    played = read_run(keep(run(tmp_path / "il", rows), tmp_path / "kept")).lines["PACMAN+Q", "T-10"]
+    for number, walk in enumerate(walks):
+        found = played[f"q{number}"].distances
+        assert len(found) == len(walk) and np.allclose(found[::5], walk[::5]) and found[-1] == walk[-1]
 
 
 def test_what_a_run_took_stands_beside_its_command(tmp_path: Path) -> None:
