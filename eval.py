@@ -31,7 +31,7 @@ def main(cfg: DictConfig) -> None:
         trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
         if trained != played:
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
-    against = None if cfg.against is None else Agent.load(Path(cfg.against))
+    against = [] if cfg.against is None else [Agent.load(Path(cfg.against))]
     if cfg.stop_odds is not None:
         agent.set_stop_odds(cfg.stop_odds)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)

@@ -1,7 +1,8 @@
 """Plays walkers through questions in houses and gives one row for each question, setting and walker.
 
 `data.settings` says where a question is spawned; an episode ends with STOP or after 100 actions (Das et al. 2018, Sec. 5).
-All walkers are answered for by the same answerer, from the last frames of history and walk, or from all of them.
+All walkers are answered for by the agent's answerer, or by others that `play` is given, from the last frames of history and
+walk, or from all of them.
 
 A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
 gives; collisions; predicted, correct (0 or 1), rank of the true answer; actions, poses and distances (metres to the goal
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float16
+from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from data.balance import MajorityBaseline
@@ -87,7 +89,6 @@ class Evaluation:
         self.lockstep = lockstep
         self.agent, self.source, self.eyes = agent.eval(), source, eyes
         self.demos = source.demonstrations(split)
-        self.num_frames, self.also_back = agent.answerer.num_frames, agent.answerer.also_back  # None for all
         for episode in self.demos.episodes:
             agent.vocabulary.encode(episode.question)
             agent.vocabulary.answer_id(episode.answer)
@@ -103,10 +104,21 @@ class Evaluation:
             "best view": BestViewWalker(),
         }
 
-    def play(self, walkers: Mapping[str, object], settings: Sequence[str] = SETTINGS) -> list[dict]:
-        """Rows of all walkers, walker by walker, setting by setting."""
+    def play(
+        self,
+        walkers: Mapping[str, object],
+        settings: Sequence[str] = SETTINGS,
+        *,
+        answered_by: Mapping[str, Mapping[str, nn.Module]] | None = None,
+    ) -> list[dict]:
+        """Rows of all walkers, walker by walker, setting by setting.
+
+        `answered_by` gives for a walker's name the lines that are made of its walks, each with its answerer; a walker that is
+        not among them is one line, which the agent's own answerer answers for.
+        """
         todo = list(batches(self.demos, settings, self.lockstep))
-        rows: dict[str, list[dict]] = {name: [] for name in walkers}
+        answerers = {name: (answered_by or {}).get(name, {name: self.agent.answerer}) for name in walkers}
+        rows: dict[str, list[dict]] = {line: [] for lines in answerers.values() for line in lines}
         with progress("evaluation", len(todo) * len(walkers)) as advance:
             for batch in todo:
                 simulator, scenes = enter([self.demos.episodes[s.row].scene_id for s in batch], self.source.house)
@@ -115,9 +127,12 @@ class Evaluation:
                     simulator.reset(np.arange(len(scenes)), scenes, start.poses, [Goal.of(e) for e in start.episodes])
                     walker.begin(start)
                     walked = self._walk(walker, simulator, scenes)
-                    rows[name] += self._rows(name, batch, walked, simulator)
+                    for line, answerer in answerers[name].items():
+                        rows[line] += self._rows(line, answerer, batch, walked, simulator)
                     advance(1)
-        return [row for name in walkers for row in sorted(rows[name], key=lambda row: settings.index(row["spawn"]))]
+        return [
+            row for of_line in rows.values() for row in sorted(of_line, key=lambda row: settings.index(row["spawn"]))
+        ]
 
     def _history(self, one: Spawned) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""
@@ -179,11 +194,13 @@ class Evaluation:
         renderer.load([build_scene(house, load_catalog()) for house in simulator.houses])
         return renderer
 
-    def _rows(self, name: str, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator) -> list[dict]:
+    def _rows(
+        self, name: str, answerer: nn.Module, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
+    ) -> list[dict]:
         episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.rooms == np.array([e.target_room for e in episodes])[:, None]
         metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
-        answers = self._answers(episodes, *self._frames(batch, walked, simulator))
+        answers = self._answers(answerer, episodes, *self._frames(answerer, batch, walked, simulator))
         return [
             _describe(name, spawn.setting, episode)
             | {key: float(values[n]) for key, values in metrics.items()}
@@ -200,14 +217,14 @@ class Evaluation:
         ]
 
     def _frames(
-        self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
+        self, answerer: nn.Module, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
     ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
         """Features that are answered from, of history and walk, whoever walked; and which of them are there."""
         ends = [spawn.known + int(views) for spawn, views in zip(batch, walked.num_views, strict=True)]
-        if self.num_frames is None:
+        if answerer.num_frames is None:  # all of them
             places = [np.arange(end) for end in ends]
         else:
-            places = [last_places(end, self.num_frames, self.also_back) for end in ends]
+            places = [last_places(end, answerer.num_frames, answerer.also_back) for end in ends]
         own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
         if walked.features is None:
             seen = self._look(walked, own, simulator)
@@ -232,12 +249,15 @@ class Evaluation:
 
     @torch.inference_mode()
     def _answers(
-        self, episodes: Sequence[Episode], features: torch.Tensor | None, mask: torch.Tensor | None = None
+        self,
+        answerer: nn.Module,
+        episodes: Sequence[Episode],
+        features: torch.Tensor | None,
+        mask: torch.Tensor | None = None,
     ) -> list[dict]:
-        """What the answerer says to each; the language baseline where there are no frames."""
+        """What an answerer says to each; the language baseline needs no frames."""
         vocabulary = self.agent.vocabulary
         questions = torch.from_numpy(vocabulary.encode_batch([e.question for e in episodes]))
-        answerer = self.agent.question_only if features is None else self.agent.answerer
         return _judge(episodes, answerer(features, questions, mask).numpy(), vocabulary.answers)
 
     def blind(self) -> list[dict]:
@@ -246,7 +266,7 @@ class Evaluation:
         majority = MajorityBaseline(self.source.episodes("train"), vocabulary).scores(episodes)
         lines = {"majority": _judge(episodes, majority, vocabulary.answers)}
         if self.agent.question_only is not None:
-            lines["question only"] = self._answers(episodes, None)
+            lines["question only"] = self._answers(self.agent.question_only, episodes, None)
         names = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "ep_len", "success", "spl", "collisions")
         walked = dict.fromkeys(names)
         return [

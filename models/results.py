@@ -1,10 +1,13 @@
 """What a run leaves behind: the agent as one checkpoint, rows, tables, curves, floor plans and films."""
 
+import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytorch_lightning as pl
+import torch
+from torch import nn
 
 from data.generated import GeneratedEQA
 from envs.files import written_aside
@@ -33,8 +36,8 @@ class AgentResults:
     What an experiment does not fit it takes from another run's agent, see `models.checkpoints.fitting_agent`. `plays` is
     "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
     that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
-    as ready to stop as learning began, and what changed is shown.
-    ValueError, before anything is fitted, where there is no such agent.
+    as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
+    for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where there is no such agent.
     """
 
     def __init__(
@@ -48,9 +51,10 @@ class AgentResults:
         start: str | None = None,
         plays: str = "all",
         compare: bool = False,
+        also_at: Sequence[float] = (),
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
-        self.plays, self.compare = known_plays(plays), compare
+        self.plays, self.compare, self.also_at = known_plays(plays), compare, also_at
         self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
@@ -64,10 +68,7 @@ class AgentResults:
             config=self.configuration,
         )
         agent.save(self.folder / "agent.ckpt")
-        against = self.other if self.compare else None
-        if against is not None:
-            for module in fitted.values():
-                against.set_stop_odds(module.stop_odds)  # so that the two differ by what was learned alone
+        against = self._starts(fitted.values()) if self.compare else []
         for stage in fitted:
             learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
         write_results(
@@ -80,6 +81,15 @@ class AgentResults:
             plays=self.plays,
             against=against,
         )
+
+    def _starts(self, modules: Iterable[pl.LightningModule]) -> list[Agent]:
+        """The agent that was gone on from, as ready to stop as learning began, and less or more so."""
+        starts: dict[str, Agent] = {}
+        for stop_odds in (*(module.stop_odds for module in modules), *self.also_at):
+            start = copy.deepcopy(self.other)
+            start.set_stop_odds(stop_odds)
+            starts.setdefault(start.name, start)
+        return list(starts.values())
 
 
 def known_plays(plays: str) -> str:
@@ -97,40 +107,71 @@ def write_results(
     seed: int,
     eyes: Eyes,
     plays: str = "all",
-    against: Agent | None = None,
+    against: Sequence[Agent] = (),
 ) -> list[dict]:
     """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
 
-    `against` is another agent that walks beside it and is answered for alike; ValueError for one of the same row.
+    `against` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
+    line "other: agent" has the other's walks with this agent's answers, which tells walking from answering. ValueError for one
+    of the same row, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, eyes=eyes)
     walkers = evaluation.walkers(seed)
-    beside = {} if against is None else {against.name: NavigatorWalker(against.navigator)}
-    if agent.name in beside:
-        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
+    for other in against:
+        _comparable(other, agent, eyes)
+    beside = {other.name: NavigatorWalker(other.navigator) for other in against}
+    answered_by = {other.name: _answerers(other, agent) for other in against}
     if plays == "all":
-        rows = evaluation.play({**walkers, **beside}) + evaluation.blind()
+        rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
         if plays == "answerer":
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
-        rows = evaluation.play(chosen)
+        rows = evaluation.play(chosen, answered_by=answered_by)
     scale = agent.config.get("scale", {}).get("name", "?")
     title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
     write_rows(folder / "metrics.jsonl", rows)
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder)
     console.print(results_table(rows, title))
-    if against is not None:
-        write_changes(folder, agent.name, against.name)
+    if against:
+        write_changes(folder, _pairs(agent.name, answered_by))
     return rows
 
 
-def write_changes(folder: Path, name: str, other: str) -> None:
-    """What is different in a run's rows of one agent from those of another, with paired intervals: differences.md; printed."""
+def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
+    if other.name == agent.name:
+        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
+    if other.vocabulary != agent.vocabulary or Eyes(other.encoder).identity != eyes.identity:
+        raise ValueError(
+            f"against: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
+            "play each by itself, and hold them against each other with scripts/report.py"
+        )
+
+
+def _answerers(other: Agent, agent: Agent) -> dict[str, nn.Module]:
+    """The lines that another agent's walks make, and who answers for each."""
+    own, new = other.answerer, agent.answerer
+    weights, others = own.state_dict(), new.state_dict()
+    same = type(own) is type(new) and own.arguments == new.arguments
+    if same and all(torch.equal(weights[name], others[name]) for name in weights):
+        return {other.name: own}
+    return {other.name: own, f"{other.name}: {agent.name}": new}
+
+
+def _pairs(name: str, answered_by: Mapping[str, Mapping[str, nn.Module]]) -> list[tuple[str, str]]:
+    """Whom to hold against whom: an agent against each other one; then what its answers alone, and its walks alone, change."""
+    pairs = [(name, other) for other in answered_by]
+    for other, lines in answered_by.items():
+        pairs += [pair for mixed in lines if mixed != other for pair in ((mixed, other), (name, mixed))]
+    return pairs
+
+
+def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """What is different between agents in a run's rows, with paired intervals: differences.md; printed."""
     lines = gather([read_run(folder)])
-    different = differences(lines, [(name, other)])
+    different = differences(lines, pairs)
     tables = [differences_grid(by_line(different), spawn) for spawn in lines.questions]
     with written_aside(folder / "differences.md") as aside:
         aside.write_text("\n".join(table.markdown() for table in tables if table))

@@ -118,6 +118,9 @@ def test_default_differences_are_the_ablations_and_everyone_against_pacman_once(
     assert ("PACMAN-RL+Q, odd", "PACMAN+Q, odd") in default_pairs(["PACMAN+Q", "PACMAN-RL+Q, odd", "PACMAN+Q, odd"])
     started = ["PACMAN+Q", "PACMAN+Q, odd", "PACMAN+Q, odd, stop_odds 10", "PACMAN-RL+Q, odd, longer"]
     assert {("PACMAN-RL+Q, odd, longer", start) for start in started[1:3]} <= set(default_pairs(started))
+    mixed = "PACMAN+Q, stop_odds 10: PACMAN-RL+Q"
+    apart = set(default_pairs(["PACMAN+Q", "PACMAN-RL+Q", "PACMAN+Q, stop_odds 10", mixed]))
+    assert {(mixed, "PACMAN+Q, stop_odds 10"), ("PACMAN-RL+Q", mixed)} <= apart
     assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
 

@@ -115,10 +115,19 @@ def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, tra
 def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_stop(bench: Bench, trained: Path) -> None:
     folder = bench.runs / "fine_tuned"
     words = ["+experiment=rl_finetune", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
-    bench.run("train.py", *words, "+stages.navigator.model.options.stop_odds=10")
-    before = "PACMAN+Q, stop_odds 10"
-    assert {row["agent"] for row in rows(folder)} == {"PACMAN-RL+Q", before}
-    assert f"| PACMAN-RL+Q | {before} |" in (folder / "differences.md").read_text()
+    answering = ["stages.navigator.model.answerer_lr=0.1", "finish.also_at=[10,1]"]
+    bench.run("train.py", *words, *answering, "+stages.navigator.model.options.stop_odds=10")
+    tuned, starts = "PACMAN-RL+Q", ("PACMAN+Q, stop_odds 10", "PACMAN+Q, stop_odds 1")
+    lines = {
+        agent: [row for row in rows(folder) if row["agent"] == agent] for agent in (r["agent"] for r in rows(folder))
+    }
+    assert lines.keys() == {tuned, *starts, *(f"{start}: {tuned}" for start in starts)}
+    written = (folder / "differences.md").read_text()
+    for start in starts:  # with its own answers, and with those of the answerer that learned as well
+        own, mixed = lines[start], lines[f"{start}: {tuned}"]
+        assert [row["poses"] for row in own] == [row["poses"] for row in mixed]
+        assert [row["rank"] for row in own] != [row["rank"] for row in mixed]
+        assert all(f"| {tuned} | {other} |" in written for other in (start, f"{start}: {tuned}"))
     assert list((folder / "navigator" / "plans").glob("*/*.png"))
 
 
