@@ -21,6 +21,7 @@ from data.curriculum import first_counted_action, inflection_weights, inflection
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
+from envs.episode import Episode
 
 PADDED_ACTION = -1
 NO_ANSWER = -100  # of a question that does not count
@@ -112,9 +113,11 @@ class LastFrames(Dataset):
         if num_frames is not None:  # few enough to be held, for they are read in every epoch
             frames = [last_frames(demos.features[demos.rows(i)], num_frames, also_back) for i in range(len(demos))]
             self.features = torch.from_numpy(np.stack(frames))
-        questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
-        self.questions = pad_sequence(questions, batch_first=True)
-        self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in demos.episodes])
+        self._ask(demos.episodes, vocabulary)
+
+    def _ask(self, episodes: Sequence[Episode], vocabulary: Vocabulary) -> None:
+        self.questions = pad_sequence([torch.tensor(vocabulary.encode(e.question)) for e in episodes], batch_first=True)
+        self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in episodes])
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -251,7 +254,7 @@ class AnswererData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
-            "feature_size": self.val.demos.features.shape[1],
+            "feature_size": self.source.encode.encoder.feature_size,
             "map_shape": list(self.source.encode.map_shape),
         }
 

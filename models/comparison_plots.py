@@ -37,6 +37,7 @@ COLORS = {
 OTHER_COLORS = (
     *("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939"),
     *("#d98880", "#1a5276", "#af7ac5", "#117864", "#7b241c", "#f0b27a"),
+    *("#5d6d7e", "#f7c600", "#0057e7", "#00e0a4", "#ff4f81", "#4a2c00"),
 )
 STYLE = {
     "font.size": 9,
@@ -74,10 +75,12 @@ def _family(agent: str) -> str:
 
 
 def once_each(signatures: Mapping[str, object]) -> list[str]:
-    """Of agents that walk alike, for they differ in their answers alone, the one with the shortest name; in the given order."""
+    """Of agents that walk alike, for they differ in their answers alone, the one with the shortest name; in the given order.
+    What is called "walker: who answers" walks as that walker does."""
     shortest = {}
     for agent in sorted(signatures, key=len, reverse=True):
-        shortest[signatures[agent]] = agent
+        walker = agent.split(": ")[0]
+        shortest[signatures.get(walker, signatures[agent])] = agent
     return [agent for agent in signatures if agent in shortest.values()]
 
 

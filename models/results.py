@@ -85,7 +85,8 @@ class AgentResults:
     def _starts(self, modules: Iterable[pl.LightningModule]) -> list[Agent]:
         """The agent that was gone on from, as ready to stop as learning began, and less or more so."""
         starts: dict[str, Agent] = {}
-        for stop_odds in (*(module.stop_odds for module in modules), *self.also_at):
+        own = self.other.navigator.stop_odds
+        for stop_odds in (*(getattr(module, "stop_odds", own) for module in modules), *self.also_at):
             start = copy.deepcopy(self.other)
             start.set_stop_odds(stop_odds)
             starts.setdefault(start.name, start)
@@ -151,13 +152,16 @@ def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
 
 
 def _answerers(other: Agent, agent: Agent) -> dict[str, nn.Module]:
-    """The lines that another agent's walks make, and who answers for each."""
-    own, new = other.answerer, agent.answerer
-    weights, others = own.state_dict(), new.state_dict()
-    same = type(own) is type(new) and own.arguments == new.arguments
-    if same and all(torch.equal(weights[name], others[name]) for name in weights):
-        return {other.name: own}
-    return {other.name: own, f"{other.name}: {agent.name}": new}
+    """The lines that another agent's walks make, and who answers for each; one, where only one of the two differs."""
+    alike = _same(other.answerer, agent.answerer) or _same(other.navigator, agent.navigator)
+    return {other.name: other.answerer} | ({} if alike else {f"{other.name}: {agent.name}": agent.answerer})
+
+
+def _same(one: nn.Module, other: nn.Module) -> bool:
+    if type(one) is not type(other) or one.arguments != other.arguments:
+        return False
+    weights, others = one.state_dict(), other.state_dict()
+    return all(torch.equal(weights[name], others[name]) for name in weights)
 
 
 def _pairs(name: str, answered_by: Mapping[str, Mapping[str, nn.Module]]) -> list[tuple[str, str]]:

@@ -135,6 +135,7 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
         max_epochs=1,
         limit_val_batches=0,
         devices=1,
+        precision=args.precision,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -174,7 +175,7 @@ def bench_rl(args: argparse.Namespace) -> None:
         untrained(source, stops=args.stops).save(agent)
         print(
             f"rl: updates of at least {args.walks} walks in {args.houses} houses, {device}, {torch.get_num_threads()} "
-            f"threads; medians of {args.repeats} beside the best, shares of an update's time, MB that it adds"
+            f"threads, {args.precision}; medians of {args.repeats} beside the best, shares of an update's time, MB that it adds"
         )
         print(
             f"{'envs':>5} {'steps':>6} {'steps/s':>7} {'best':>6} {'encoder':>8} {'best':>6} {'ratio':>6} {'update s':>8} "
@@ -193,5 +194,6 @@ def add_rl(parts: argparse._SubParsersAction) -> None:
     parser.add_argument("--episodes", type=int, default=7, help="questions in each house")
     parser.add_argument("--spawn", type=int, default=10, help="actions before the end, at most")
     parser.add_argument("--stops", type=float, default=0.3, help="how often STOP is chosen, against other actions")
+    parser.add_argument("--precision", default="32-true", help="of learning: bf16-mixed on CPUs that have it")
     parser.add_argument("--repeats", type=int, default=5)
     parser.set_defaults(run=bench_rl)

@@ -10,25 +10,20 @@ import torch
 
 from data.advisor import Advisor
 from data.datamodules import Walks
-from data.demonstrations import Demonstrations, build
+from data.demonstrations import Demonstrations
 from data.expert import costs_to_go
-from data.generated import Recorder
-from data.spawns import place
-from data.vocabulary import Vocabulary
 from data.walks import walk_of
 from envs.actions import Action
 from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator
 from models.baselines import Lstm
 from models.dagger import DaggerData, OwnWalks, some_houses
-from models.encoder import Encoder
-from models.eyes import Eyes
 from models.hierarchy import list_decisions
 from models.imitation import NavigatorImitation
 from models.pacman import Pacman
 from models.scoring import flat_decisions
 from tests.small_house import small_house
-from tests.test_evaluation import Source, episode
+from tests.test_evaluation import Source, episode, small_source
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -37,15 +32,7 @@ F, L, R, STOP = (int(action) for action in Action)
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    torch.manual_seed(0)
-    house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32")
-    path = tmp_path_factory.mktemp("demos") / "train.h5"
-    list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
-    source = Source(Demonstrations.open(path), house)
-    source.encode, source.build = eyes, lambda: None
-    source.vocabulary = Vocabulary.of(source.demos.episodes)
-    return source
+    return small_source(tmp_path_factory.mktemp("demos") / "train.h5")
 
 
 def walks_of(source: Source, *, beta: float, seed: int = 0) -> tuple:

@@ -71,20 +71,28 @@ class Source(GeneratedEQA):
         return self.demos.episodes
 
 
-@pytest.fixture(scope="module")
-def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+def small_source(path: Path, precision: str = "float32") -> Source:
+    """Demonstrations of the small house at `path`, seen by an encoder that has learned nothing."""
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32")
-    path = tmp_path_factory.mktemp("demos") / "test.h5"
+    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision=precision)
     list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
-    vocabulary = Vocabulary.of(episodes)
+    source = Source(Demonstrations.open(path), house)
+    source.encode, source.build = eyes, lambda: None
+    source.vocabulary = Vocabulary.of(source.demos.episodes)
+    return source
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    source = small_source(tmp_path_factory.mktemp("demos") / "test.h5")
+    eyes, vocabulary = source.encode, source.vocabulary
     sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
     agent = Agent(
         eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary,
         question_only=QuestionOnly(*sizes[:2]),
     )  # fmt: skip
-    return Evaluation(agent, Source(Demonstrations.open(path), house), "test", eyes=eyes)
+    return Evaluation(agent, source, "test", eyes=eyes)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +172,7 @@ def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(row
 def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) -> None:
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask)
+    evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
     evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
     del evaluation._answers
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
@@ -181,9 +189,9 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
     monkeypatch.setattr(
         evaluation,
         "_answers",
-        lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask),
+        lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask),
     )
-    monkeypatch.setattr(evaluation, "also_back", back)
+    monkeypatch.setattr(evaluation.agent.answerer, "also_back", back)
     evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
@@ -199,7 +207,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda episodes, features, mask: seen.append(features) or answers(episodes, features, mask)
+    evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
     rows = evaluation.play({"stopper": Stopper()}, ("T-10",))
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)

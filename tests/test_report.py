@@ -139,7 +139,7 @@ def test_runs_without_a_record_are_seeds_of_their_own(runs: list[Path]) -> None:
 
 
 def test_walks_that_differ_in_their_answers_alone_are_drawn_once() -> None:
-    walks = {"random walk": 1, "PACMAN+Q": 2, "shortest path: odd": 3, "PACMAN+Q, odd": 2, "shortest path": 3}
+    walks = {"random walk": 1, "PACMAN+Q": 2, "shortest path: odd": 4, "PACMAN+Q, odd": 2, "shortest path": 3}
     assert once_each(walks) == ["random walk", "PACMAN+Q", "shortest path"]
 
 

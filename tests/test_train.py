@@ -131,6 +131,19 @@ def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_sto
     assert list((folder / "navigator" / "plans").glob("*/*.png"))
 
 
+def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_on_the_same_walks(
+    bench: Bench, trained: Path
+) -> None:
+    folder = bench.runs / "own_ends"
+    words = ["+experiment=own_ends", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
+    bench.run("train.py", *words)
+    new, old = ([row for row in rows(folder) if row["agent"] == name] for name in ("PACMAN+Q, own ends", "PACMAN+Q"))
+    assert len(new) + len(old) == len(rows(folder)) and [row["poses"] for row in new] == [row["poses"] for row in old]
+    before = [(row["episode_id"], row["rank"]) for row in rows(trained) if row["agent"] == "PACMAN+Q"]
+    assert before == [(row["episode_id"], row["rank"]) for row in old]
+    assert before != [(row["episode_id"], row["rank"]) for row in new]
+
+
 def test_play_serves_the_questions_and_the_runs_walks_to_who_has_the_address_and_ends_when_told(
     bench: Bench, trained: Path
 ) -> None:
