@@ -37,7 +37,7 @@ COLORS = {
 OTHER_COLORS = (
     *("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939"),
     *("#d98880", "#1a5276", "#af7ac5", "#117864", "#7b241c", "#f0b27a"),
-    *("#5d6d7e", "#f7c600", "#0057e7", "#00e0a4", "#ff4f81", "#4a2c00"),
+    *("#7d3cff", "#f7c600", "#0057e7", "#00e0a4", "#ff4f81", "#4a2c00"),
 )
 STYLE = {
     "font.size": 9,
@@ -52,8 +52,8 @@ STYLE = {
 INK = "#222222"
 PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
 PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
-DPI = 130
-SHADES = 256  # of a picture, lines' soft edges included
+DPI = 100
+SHADES = 64  # of a picture, lines' soft edges included
 ACROSS = 3  # panels side by side
 MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
