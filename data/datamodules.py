@@ -254,7 +254,7 @@ class AnswererData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
-            "feature_size": self.source.encode.encoder.feature_size,
+            "feature_size": self.trains[0].demos.features.shape[1],
             "map_shape": list(self.source.encode.map_shape),
         }
 
