@@ -46,7 +46,7 @@ class NavigatorReinforcement(pl.LightningModule):
     navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
-    d_T, d_min, entered, cut; for train also loss, entropy, kl to the navigator it began with (each a decision's mean; kl
+    d_T, d_min, entered, cut, and seen where to see the target earns something; for train also loss, entropy, kl to the navigator it began with (each a decision's mean; kl
     only of every fifth update where it has no weight), grad_norm; time/* seconds by what is done, and time/steps_per_second.
     """
 
@@ -298,7 +298,8 @@ def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"
 def _figures(rollout: Rollout) -> dict[str, Tensor]:
     """What an epoch shows of its episodes, each a mean over them."""
     distances, right = torch.from_numpy(rollout.distances_m), rollout.correct & rollout.stopped
-    return {
+    seen = {} if rollout.seen is None else {"seen": rollout.seen.float().mean()}
+    return seen | {
         "reward": rollout.rewards.sum(1).mean(),
         "success": right.float().mean(),
         "accuracy": rollout.correct.float().mean(),

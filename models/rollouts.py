@@ -11,7 +11,7 @@ F features, L words.
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -27,6 +27,8 @@ from data.generated import GeneratedEQA
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.house.navigation import Goal
+from envs.house.scene import Scene
+from envs.house.sight import LEAST_SHARE, target_shares
 from envs.house.simulator import HouseSimulator, enter, ready
 from models.eyes import Eyes
 from models.states import after_history, asked, joined, rows
@@ -42,6 +44,7 @@ class Rewards:
     nearer: float = 0.005  # for each metre of geodesic distance
     closest: float = 0.0  # for each metre nearer than ever before on the walk: to turn round and search costs nothing
     action: float = 0.0  # for each action
+    seen: float = 0.0  # for STOP while the target is in view (`envs.house.sight`), to learn to look at it
     graded: bool = False  # `answer` counts by the chance that the answerer gives the right one, not all or nothing
 
 
@@ -55,6 +58,7 @@ class Rollout:
     last_frames: Tensor  # (M, N, F), what is answered from
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
+    seen: Bool[Tensor, " M"] | None  # whether the last view shows the target; None where that earns nothing
     cut: Bool[Tensor, " M"]  # a straggler that was not waited for
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
@@ -134,6 +138,10 @@ class Rollouts:
             simulator.reset(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
         walk = _Walk(self, simulator, spawns, np.array([e.target_room for e in episodes]))
         walk.play(navigator, device)
+        if self.rewards.seen:
+            with self.clock("look"):
+                known = [self._house(house.id).scene for house in simulator.houses]
+                walk.look(known, scenes, np.array([e.target_object for e in episodes]))
         right = torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device)
         return walk.finished(answerer, right)
 
@@ -158,6 +166,7 @@ class _Walk:
         self.distances = np.repeat(simulator.distance_m[:, None].astype(np.float64), MAX_EPISODE_ACTIONS + 1, 1)
         self.poses = np.repeat(simulator.poses[:, None], MAX_EPISODE_ACTIONS + 1, 1)
         self.entered = simulator.room == target_rooms
+        self.seen = None
 
     def play(self, navigator: nn.Module, device: torch.device) -> None:
         """Until all episodes have ended."""
@@ -218,6 +227,11 @@ class _Walk:
         self.steps[walking] += 1
         return state, (chosen == Action.STOP) | (self.steps[walking] == MAX_EPISODE_ACTIONS)
 
+    def look(self, houses: Sequence[Scene], scenes: np.ndarray, targets: np.ndarray) -> None:
+        """Whether the last view of each walk shows its target."""
+        last = self.poses[np.arange(len(self.steps)), self.steps - 1]  # what comes after the last action is not seen
+        self.seen = target_shares(houses, scenes, last, targets) >= LEAST_SHARE
+
     def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"]) -> Rollout:
         """All that was recorded, answered and rewarded."""
         device, ends = right.device, self.known + self.steps
@@ -243,6 +257,8 @@ class _Walk:
         nearer, closer = (d[walker, step] - d[walker, step + 1] for d in (self.distances, closest))
         rewards[own] = given.nearer * nearer + given.closest * closer - given.action
         rewards[who, ends - 1] += given.answer * stopped * worth.float().cpu().numpy()
+        if self.seen is not None:
+            rewards[who, ends - 1] += given.seen * (stopped & self.seen)
         return Rollout(
             batch={
                 "features": torch.from_numpy(self.features[:, :longest]).to(device),
@@ -256,6 +272,7 @@ class _Walk:
             last_frames=last,
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,
+            seen=None if self.seen is None else torch.from_numpy(self.seen).to(device),
             cut=torch.from_numpy(self.cut).to(device),
             distances_m=self.distances[who[:, None], np.minimum(np.arange(self.steps.max() + 1), self.steps[:, None])],
             entered=self.entered,

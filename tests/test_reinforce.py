@@ -17,6 +17,8 @@ import train
 from data.practice import Practice, Spawning, questions_by_house
 from data.settings import spawned
 from envs.actions import Action
+from envs.house.navigation import Goal
+from envs.house.simulator import HouseSimulator
 from models.chunks import Credit, of_update
 from models.pacman import Pacman
 from models.reinforce import NavigatorReinforcement
@@ -196,6 +198,22 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     assert (closer.rewards >= 0).all() and (np.diff(closer.distances_m) > 0).any()  # going away costs nothing
     came_nearer = closer.distances_m[:, 0] - closer.distances_m.min(1)
     np.testing.assert_allclose(closer.rewards.sum(1), 2 * came_nearer, atol=1e-5)
+
+
+def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(source):
+    agent, spawns = untrained_agent(source), some_spawns(source)
+    looked = rollouts(source, rewards=Rewards(answer=0, nearer=0, seen=3.0))(agent.navigator, agent.answerer, spawns)
+    rewards, counts = looked.rewards.sum(1), looked.counts.sum(1).tolist()
+    assert looked.seen.any() and not looked.seen.all() and (rewards > 0).equal(looked.seen & looked.stopped)
+    assert set(rewards.tolist()) == {0.0, 3.0}
+    for n, row in enumerate(spawns["rows"].tolist()):
+        episode = source.demonstrations("train").episodes[row]
+        house = source.house(episode.scene_id)
+        simulator = HouseSimulator([house], num_agents=1, modalities=("instance_id",))
+        pose = looked.poses[n][counts[n] - 1][None]
+        simulator.reset(np.array([0]), np.array([0]), pose, [Goal.of(episode)])
+        filled = (simulator.render()["instance_id"] == episode.target_object).mean()
+        assert bool(looked.seen[n]) == (filled >= 0.01)
 
 
 @torch.no_grad()
