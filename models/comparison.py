@@ -68,7 +68,7 @@ def _metrics() -> tuple[Metric, ...]:
         Metric("collisions", "collisions", 1, 1, "collisions"),
     )
     known = {metric.name: metric for metric in more} | known
-    order = ("d_0", "d_T", "d_delta", "ratio", "d_min", "r_T", "r_e", "stop", "success", "spl", "collisions")
+    order = ("d_0", "d_T", "d_delta", "ratio", "d_min", "r_T", "r_e", "stop", "seen", "success", "spl", "collisions")
     return tuple(known[name] for name in (*order, *(n for n in known if n not in order)))
 
 

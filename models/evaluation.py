@@ -5,12 +5,13 @@ All walkers are answered for by the agent's answerer, or by others that `play` i
 walk, or from all of them.
 
 A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
-gives; collisions; predicted, correct (0 or 1), rank of the true answer; actions, poses and distances (metres to the goal
+gives; seen, 1 where the last view shows the target (`envs.house.sight`); collisions; predicted, correct (0 or 1), rank of the true answer; actions, poses and distances (metres to the goal
 at each pose) of the walk. What a line of the table does not have (a walk, for those who only hear the question) is None.
 
 Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
 """
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.navigation import Goal
 from envs.house.rasterizer import Camera, Renderer
+from envs.house.scene import Scene
+from envs.house.sight import LEAST_SHARE, target_shares
 from envs.house.simulator import HouseSimulator, enter
 from envs.metrics import answer_ranks, walk_metrics
 from envs.progress import progress
@@ -46,6 +49,8 @@ from models.walkers import (
     ShortestPathWalker,
     Start,
 )
+
+SCENES_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Evaluation:
         self.lockstep = lockstep
         self.agent, self.source, self.eyes = agent.eval(), source, eyes
         self.demos = source.demonstrations(split)
+        self._scene = functools.lru_cache(SCENES_KEPT)(lambda name: build_scene(source.house(name), load_catalog()))
         for episode in self.demos.episodes:
             agent.vocabulary.encode(episode.question)
             agent.vocabulary.answer_id(episode.answer)
@@ -191,8 +197,11 @@ class Evaluation:
 
     def _depth_renderer(self, simulator: HouseSimulator) -> Renderer:
         renderer = Renderer(Camera(), ("depth",))
-        renderer.load([build_scene(house, load_catalog()) for house in simulator.houses])
+        renderer.load(self._scenes(simulator))
         return renderer
+
+    def _scenes(self, simulator: HouseSimulator) -> list[Scene]:
+        return [self._scene(house.id) for house in simulator.houses]
 
     def _rows(
         self, name: str, answerer: nn.Module, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
@@ -200,6 +209,9 @@ class Evaluation:
         episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.rooms == np.array([e.target_room for e in episodes])[:, None]
         metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
+        ends = walked.poses[np.arange(len(batch)), walked.num_actions]
+        targets = np.array([e.target_object for e in episodes])
+        metrics["seen"] = target_shares(self._scenes(simulator), walked.scenes, ends, targets) >= LEAST_SHARE
         answers = self._answers(answerer, episodes, *self._frames(answerer, batch, walked, simulator))
         return [
             _describe(name, spawn.setting, episode)
@@ -267,7 +279,20 @@ class Evaluation:
         lines = {"majority": _judge(episodes, majority, vocabulary.answers)}
         if self.agent.question_only is not None:
             lines["question only"] = self._answers(self.agent.question_only, episodes, None)
-        names = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "ep_len", "success", "spl", "collisions")
+        names = (
+            "d_0",
+            "d_T",
+            "d_delta",
+            "d_min",
+            "r_T",
+            "r_e",
+            "stop",
+            "ep_len",
+            "success",
+            "spl",
+            "seen",
+            "collisions",
+        )
         walked = dict.fromkeys(names)
         return [
             _describe(name, None, episode) | walked | answer | dict.fromkeys(("actions", "poses", "distances"))

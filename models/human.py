@@ -23,8 +23,11 @@ from data.human_walks import HumanWalk, join_walks, load_walks, save_walk
 from data.walks import walk_of
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
 from envs.house.house import House
 from envs.house.navigation import Goal
+from envs.house.sight import LEAST_SHARE, target_shares
 from envs.house.simulator import HouseSimulator
 from envs.metrics import walk_metrics
 from models.eyes import Eyes
@@ -171,7 +174,11 @@ class Game:
             poses=np.array(trace.poses[:num]),
             distance_m=np.array(trace.distances_m[:num], np.float32),
         )
-        walk = HumanWalk(recording, np.array(trace.time_s), self.began, row_of(task, trace, answer))
+        scene = build_scene(self.simulator.houses[0], load_catalog())
+        last, target = trace.poses[-1][None], np.array([task.episode.target_object])
+        seen = target_shares([scene], np.zeros(1, np.int64), last, target)[0] >= LEAST_SHARE
+        row = row_of(task, trace, answer, seen=bool(seen))
+        walk = HumanWalk(recording, np.array(trace.time_s), self.began, row)
         path = save_walk(self.folder, walk, self.configuration)
         write_rows(self.folder / "metrics.jsonl", [*self.rows, walk.row])
         self.rows.append(walk.row)
@@ -198,7 +205,7 @@ class Game:
             raise ValueError(f"expected to be {phase}, is {self.phase}; reload the page")
 
 
-def row_of(task: Task, trace: Trace, answer: str) -> dict:
+def row_of(task: Task, trace: Trace, answer: str, *, seen: bool) -> dict:
     """A walk as a row of metrics.jsonl, see `models.evaluation`; a person ranks no answers, so `rank` is None."""
     episode, num = task.episode, len(trace.actions)
     in_room = np.array([trace.rooms]) == episode.target_room
@@ -212,6 +219,7 @@ def row_of(task: Task, trace: Trace, answer: str) -> dict:
         | {name: getattr(episode, name) for name in named}
         | metrics
         | {
+            "seen": float(seen),
             "collisions": trace.collisions,
             "predicted": answer,
             "correct": float(answer == episode.answer),

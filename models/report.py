@@ -27,13 +27,14 @@ NAVIGATION = (
     ("r_T", "%r_T", 100, 0),
     ("r_e", "%r_e", 100, 0),
     ("stop", "%stop", 100, 0),
+    ("seen", "%see", 100, 0),
     ("success", "%succ", 100, 0),
     ("spl", "SPL", 1, 2),
     ("collisions", "coll", 1, 1),
 )
 ANSWER = (("rank", "rank", 1, 2), ("correct", "acc %", 100, 1))
 COLUMNS = NAVIGATION + ANSWER
-ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("collisions", "rank"))  # fits 80 columns
+ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("success", "collisions", "rank"))  # fits 80 columns
 HEADINGS = ["agent", "spawn", *(column[1] for column in COLUMNS)]
 
 
@@ -48,7 +49,7 @@ def _agents(rows: Sequence[dict]) -> list[str]:
 
 def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
     """A column of the rows that agree with `where`; those that have none of it are left out."""
-    chosen = (r[column] for r in rows if all(r[k] == v for k, v in where.items()))
+    chosen = (r.get(column) for r in rows if all(r[k] == v for k, v in where.items()))
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
 

@@ -221,7 +221,7 @@ def _check_numbers(first: Run, other: Run) -> None:
     for place in first.lines.keys() & other.lines.keys():
         for episode in first.lines[place].keys() & other.lines[place].keys():
             there, here = first.lines[place][episode], other.lines[place][episode]
-            differing = [name for name in MEASURED if there.values[name] != here.values[name]]
+            differing = [name for name in MEASURED if _differ(there.values[name], here.values[name])]
             if differing or there.predicted != here.predicted:
                 what = "the predicted answer"
                 if differing:
@@ -231,6 +231,11 @@ def _check_numbers(first: Run, other: Run) -> None:
                     f"{other.folder}: {_name(place)}, seed {first.seed}: expected the numbers of {first.folder}, got "
                     f"others, for instance {what} of question {episode}; leave one of the two out"
                 )
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+    """What an older version did not measure yet differs from nothing."""
+    return None not in (one, other) and one != other
 
 
 def _check_questions(runs: Sequence[Run]) -> None:

@@ -16,7 +16,10 @@ from data.spawns import place
 from data.vocabulary import Vocabulary
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode, Spawn
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
 from envs.house.house import House
+from envs.house.rasterizer import Camera, Renderer
 from envs.house.simulator import enter
 from models.agent import Agent
 from models.answerer import Answerer, QuestionOnly
@@ -131,7 +134,7 @@ def test_the_shortest_path_ends_at_the_target_after_as_many_actions_as_the_spawn
     for row in of(rows, "oracle"):
         assert row["d_T"] == 0 and row["success"] == 1 and row["collisions"] == 0
         assert row["spl"] > 0.9  # moves are a quarter of a metre, and turning costs no metres
-        assert row["r_T"] == 1 and row["d_delta"] == row["d_0"] >= 0
+        assert row["r_T"] == row["seen"] == 1 and row["d_delta"] == row["d_0"] >= 0
         if row["spawn"] in ("T-10", "T-20"):
             assert row["ep_len"] == int(row["spawn"][2:])
 
@@ -148,6 +151,17 @@ def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Eva
     again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
     assert start.poses.tolist() == [list(pose) for pose in again]
     assert len({one.pose[2] for one in batch}) > 1
+
+
+def test_who_ends_with_the_target_out_of_view_does_not_see_it(evaluation: Evaluation, rows: list[dict]) -> None:
+    renderer = Renderer(Camera(), ("instance_id",))
+    renderer.load([build_scene(evaluation.source.house(""), load_catalog())])
+    targets = {e.episode_id: e.target_object for e in evaluation.demos.episodes}
+    walked = [row for row in rows if row["poses"]]
+    for row in walked:
+        view = renderer.render(np.zeros(1, np.int32), np.array(row["poses"][-1:]))["instance_id"]
+        assert row["seen"] == float((view == targets[row["episode_id"]]).mean() >= 0.01)
+    assert 0.2 < np.mean([row["seen"] for row in walked]) < 0.8
 
 
 def test_distances_are_those_that_were_stored_with_the_demonstration(evaluation: Evaluation, rows: list[dict]) -> None:

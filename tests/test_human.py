@@ -117,7 +117,7 @@ def test_a_demonstration_walked_by_a_person_has_the_row_of_the_shortest_path(tmp
     row = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert row["agent"] == "HumanNav" and row["spawn"] == "T-10" and row["rank"] is None
     assert row["d_T"] == 0 and row["d_0"] == pytest.approx(task.episode.spawns["T-10"].distance_m, abs=1e-3)
-    assert row["stop"] == row["success"] == row["r_T"] == row["correct"] == 1 and row["ep_len"] == 10
+    assert row["stop"] == row["success"] == row["r_T"] == row["seen"] == row["correct"] == 1 and row["ep_len"] == 10
     assert 0.5 < row["spl"] <= 1 and row["collisions"] == 0 and row["predicted"] == row["answer"]
     assert row["poses"] == walk_of(task.episode).poses[[*range(-10, 0), -1]].round(4).tolist()
 
