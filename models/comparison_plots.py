@@ -53,7 +53,7 @@ INK = "#222222"
 PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
 PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
 DPI = 100
-SHADES = 64  # of a picture, lines' soft edges included
+SHADES = 128  # of a picture, lines' soft edges included
 ACROSS = 3  # panels side by side
 MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
@@ -127,7 +127,7 @@ def _ratio_panel(
             _paper_mark(axis, entry["mean"], height, left)
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.set(title=spawn, yticks=range(len(agents)), yticklabels=agents, xlabel="d_Δ / d_0")
-    axis.set(xlim=(left, 1.05), ylim=(len(agents) - 0.4, -0.6))
+    axis.set(xlim=(left, 1.05), xticks=(-1, 0, 1), ylim=(len(agents) - 0.4, -0.6))
     axis.grid(axis="y", visible=False)
 
 

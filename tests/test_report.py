@@ -275,11 +275,11 @@ def test_latex_is_escaped_and_its_lines_are_even(runs: list[Path], tmp_path: Pat
     assert not re.search(r"(?<!\\)[#^~]|[^\x00-\x7f]", text) and r"100\% odd|\_name\_" in text
 
 
-def test_csv_holds_every_number_at_full_length(runs: list[Path], tmp_path: Path) -> None:
+def test_csv_holds_every_number_longer_than_the_tables(runs: list[Path], tmp_path: Path) -> None:
     report(runs, tmp_path / "out")
     with (tmp_path / "out" / "results.csv").open() as file:
         entry = found(list(csv.DictReader(file)), agent="PACMAN+Q", spawn="T-10", metric="ratio")
-    assert float(entry["mean"]) == pytest.approx(1.875 / 3.5, abs=1e-12)
+    assert float(entry["mean"]) == pytest.approx(1.875 / 3.5, abs=5e-6)
     with (tmp_path / "out" / "results-differences.csv").open() as file:
         entry = found(list(csv.DictReader(file)), agent="PACMAN+Q", minus="random walk", spawn="T-10", metric="d_T")
     assert entry["excludes_zero"] == "True"
