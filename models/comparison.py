@@ -194,17 +194,20 @@ def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tup
 def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:
     """What was fine-tuned against what it began with, as ready to stop as it was and as `eval.py stop_odds=` made it: the
     agents whose name begins as its own and goes on longest. Then, for lines "start: tuned" with the start's walks and the
-    tuned one's answers, what the answers alone and what the walks alone change."""
+    tuned one's answers, the two apart."""
     names = {agent: agent.split(", stop_odds ")[0] for agent in agents if "-RL" not in agent}
     mixed = [agent for agent in agents if ": " in agent and "-RL" in agent]
     pairs = []
     for tuned in (agent for agent in agents if "-RL" in agent and agent not in mixed):
         beginnings = [name for name in names.values() if tuned.replace("-RL", "").startswith(name)]
         pairs += [(tuned, agent) for agent, name in names.items() if name == max(beginnings, key=len, default=None)]
-    for line in mixed:
-        start, tuned = line.split(": ", 1)
-        pairs += [(line, start), (tuned, line)]
-    return pairs
+    return pairs + told_apart(mixed)
+
+
+def told_apart(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """For lines "walker: who answers", what the answers alone change, and what the walks alone change."""
+    parts = [(line, *line.split(": ", 1)) for line in lines]
+    return [pair for line, walker, answerer in parts for pair in ((line, walker), (answerer, line))]
 
 
 def paper_estimates() -> list[dict]:

@@ -133,8 +133,12 @@ class Evaluation:
                     simulator.reset(np.arange(len(scenes)), scenes, start.poses, [Goal.of(e) for e in start.episodes])
                     walker.begin(start)
                     walked = self._walk(walker, simulator, scenes)
+                    measured = self._measured(batch, walked, simulator)
                     for line, answerer in answerers[name].items():
-                        rows[line] += self._rows(line, answerer, batch, walked, simulator)
+                        answers = self._answers(
+                            answerer, start.episodes, *self._frames(answerer, batch, walked, simulator)
+                        )
+                        rows[line] += _rows(line, batch, start.episodes, measured, answers)
                     advance(1)
         return [
             row for of_line in rows.values() for row in sorted(of_line, key=lambda row: settings.index(row["spawn"]))
@@ -203,29 +207,25 @@ class Evaluation:
     def _scenes(self, simulator: HouseSimulator) -> list[Scene]:
         return [self._scene(house.id) for house in simulator.houses]
 
-    def _rows(
-        self, name: str, answerer: nn.Module, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
-    ) -> list[dict]:
+    def _measured(self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator) -> list[tuple[dict, dict]]:
+        """Of each walk what is measured, and what is recorded; whoever answers."""
         episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.rooms == np.array([e.target_room for e in episodes])[:, None]
         metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
         ends = walked.poses[np.arange(len(batch)), walked.num_actions]
         targets = np.array([e.target_object for e in episodes])
         metrics["seen"] = target_shares(self._scenes(simulator), walked.scenes, ends, targets) >= LEAST_SHARE
-        answers = self._answers(answerer, episodes, *self._frames(answerer, batch, walked, simulator))
         return [
-            _describe(name, spawn.setting, episode)
-            | {key: float(values[n]) for key, values in metrics.items()}
-            | {"collisions": int(walked.collisions[n])}
-            | answer
-            | {
-                "actions": walked.actions[n, :length].tolist(),
-                "poses": walked.poses[n, : length + 1].round(4).tolist(),
-                "distances": [round(d, 3) for d in walked.distances_m[n, : length + 1].tolist()],
-            }
-            for n, (spawn, episode, answer, length) in enumerate(
-                zip(batch, episodes, answers, walked.num_actions, strict=True)
+            (
+                {name: float(values[n]) for name, values in metrics.items()}
+                | {"collisions": int(walked.collisions[n])},
+                {
+                    "actions": walked.actions[n, :length].tolist(),
+                    "poses": walked.poses[n, : length + 1].round(4).tolist(),
+                    "distances": [round(d, 3) for d in walked.distances_m[n, : length + 1].tolist()],
+                },
             )
+            for n, length in enumerate(walked.num_actions)
         ]
 
     def _frames(
@@ -307,6 +307,19 @@ def _depth(renderer: Renderer, scenes: np.ndarray, poses: np.ndarray, active: np
     depth = np.zeros((len(active), renderer.camera.height_px, renderer.camera.width_px), np.float32)
     depth[who] = renderer.render(scenes[who].astype(np.int32), poses[who])["depth"]
     return Depth(depth, poses)
+
+
+def _rows(
+    name: str,
+    batch: Sequence[Spawned],
+    episodes: Sequence[Episode],
+    measured: Sequence[tuple[dict, dict]],
+    answers: Sequence[dict],
+) -> list[dict]:
+    return [
+        _describe(name, spawn.setting, episode) | metrics | answer | record
+        for spawn, episode, (metrics, record), answer in zip(batch, episodes, measured, answers, strict=True)
+    ]
 
 
 def _describe(name: str, spawn: str | None, episode: Episode) -> dict:

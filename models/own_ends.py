@@ -23,7 +23,6 @@ from data.vocabulary import Vocabulary
 from envs.episode import Episode
 from envs.files import missing, written_aside
 from envs.progress import progress
-from models.agent import Agent
 from models.checkpoints import fitting_agent
 from models.rollouts import Rewards, Rollouts
 
@@ -79,12 +78,11 @@ class OwnEndsData(AnswererData):
         with missing(path) as to_be_made:
             if to_be_made:
                 with written_aside(path) as aside, h5py.File(aside, "w") as file:
-                    self._walk(file, self.agent, split, walk)
+                    self._walk(file, split, walk)
         with h5py.File(path) as file:
             return OwnEnds(file["frames"][:], demos.episodes, self.source.vocabulary)
 
-    @torch.no_grad()
-    def _walk(self, file: h5py.File, agent: Agent, split: str, walk: int) -> None:
+    def _walk(self, file: h5py.File, split: str, walk: int) -> None:
         """Walks all questions of a split once, those of a house side by side."""
         demos, rng = self.source.demonstrations(split), np.random.default_rng([self.seed, walk, int(split == "val")])
         spawns = [self.spawning.draw(demos, row, epoch=0, rng=rng) for row in range(len(demos))]
@@ -102,7 +100,9 @@ class OwnEndsData(AnswererData):
         with progress(f"own ends, {split} {walk}", len(practice)) as advance:
             for begin in range(0, len(practice), AT_ONCE):
                 some = range(begin, min(begin + AT_ONCE, len(practice)))
-                ends = rollouts(agent.navigator, agent.answerer, practice.__getitems__(some)).last_frames.numpy()
+                ends = rollouts(
+                    self.agent.navigator, self.agent.answerer, practice.__getitems__(some)
+                ).last_frames.numpy()
                 if frames is None:
                     frames = file.create_dataset("frames", (len(practice), *ends.shape[1:]), "f2")
                 frames[begin : begin + len(some)] = ends

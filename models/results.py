@@ -14,7 +14,7 @@ from envs.files import written_aside
 from envs.progress import console
 from models.agent import Agent
 from models.checkpoints import fitting_agent
-from models.comparison import by_line, differences, estimates, gather
+from models.comparison import by_line, differences, estimates, gather, told_apart
 from models.comparison_tables import differences_grid, terminal_tables
 from models.evaluation import Evaluation
 from models.eyes import Eyes
@@ -119,10 +119,17 @@ def write_results(
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, eyes=eyes)
     walkers = evaluation.walkers(seed)
+    beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
     for other in against:
         _comparable(other, agent, eyes)
-    beside = {other.name: NavigatorWalker(other.navigator) for other in against}
-    answered_by = {other.name: _answerers(other, agent) for other in against}
+        if _same(other.navigator, agent.navigator):  # the same walks, with other answers
+            answered_by[agent.name][other.name] = other.answerer
+            continue
+        beside[other.name] = NavigatorWalker(other.navigator)
+        answered_by[other.name] = {other.name: other.answerer}
+        if not _same(other.answerer, agent.answerer):
+            mixed.append(f"{other.name}: {agent.name}")
+            answered_by[other.name][mixed[-1]] = agent.answerer
     if plays == "all":
         rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
     else:
@@ -137,7 +144,7 @@ def write_results(
     draw_examples(evaluation, rows, folder)
     console.print(results_table(rows, title))
     if against:
-        write_changes(folder, _pairs(agent.name, answered_by))
+        write_changes(folder, [*((agent.name, other.name) for other in against), *told_apart(mixed)])
     return rows
 
 
@@ -151,25 +158,11 @@ def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
         )
 
 
-def _answerers(other: Agent, agent: Agent) -> dict[str, nn.Module]:
-    """The lines that another agent's walks make, and who answers for each; one, where only one of the two differs."""
-    alike = _same(other.answerer, agent.answerer) or _same(other.navigator, agent.navigator)
-    return {other.name: other.answerer} | ({} if alike else {f"{other.name}: {agent.name}": agent.answerer})
-
-
 def _same(one: nn.Module, other: nn.Module) -> bool:
     if type(one) is not type(other) or one.arguments != other.arguments:
         return False
     weights, others = one.state_dict(), other.state_dict()
     return all(torch.equal(weights[name], others[name]) for name in weights)
-
-
-def _pairs(name: str, answered_by: Mapping[str, Mapping[str, nn.Module]]) -> list[tuple[str, str]]:
-    """Whom to hold against whom: an agent against each other one; then what its answers alone, and its walks alone, change."""
-    pairs = [(name, other) for other in answered_by]
-    for other, lines in answered_by.items():
-        pairs += [pair for mixed in lines if mixed != other for pair in ((mixed, other), (name, mixed))]
-    return pairs
 
 
 def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
