@@ -7,6 +7,7 @@ apart the seeds are is a standard deviation of its own.
 d_Δ/d_0 is the mean way nearer over the mean distance at the spawn: the only distance that can be held against other houses.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ REFERENCE = "PACMAN+Q"
 AGENTS = (
     "random walk",
     "forward only",
+    "nearest frontier",
     "Reactive",
     "Reactive+Q",
     "LSTM",
@@ -31,7 +33,7 @@ AGENTS = (
     "PACMAN+Q",
     "PACMAN-RL+Q",
 )
-LAST_AGENTS = ("people", "shortest path", "majority", "question only")
+LAST_AGENTS = ("HumanNav", "best view", "shortest path", "majority", "question only")
 ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
@@ -76,10 +78,13 @@ METRICS = _metrics()
 
 
 def in_order(agents: Iterable[str]) -> list[str]:
-    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk."""
+    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk. Variants ("PACMAN+Q,
+    larger encoder", "shortest path: another's answers") follow what they vary, by name."""
     names = list(dict.fromkeys(agents))
-    order = [*AGENTS, *(n for n in names if n not in (*AGENTS, *LAST_AGENTS)), *LAST_AGENTS]
-    return sorted(names, key=order.index)
+    varied = {name: re.split("[,:] ", name)[0] for name in names}
+    others = [of for of in varied.values() if of not in (*AGENTS, *LAST_AGENTS)]
+    order = [*AGENTS, *others, *LAST_AGENTS]
+    return sorted(names, key=lambda name: (order.index(varied[name]), name))
 
 
 @dataclass(frozen=True, slots=True)

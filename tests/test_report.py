@@ -12,9 +12,18 @@ import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
-from models.comparison import default_pairs, differences, distances_by_step, estimates, gather, paper_estimates
+from models.comparison import (
+    default_pairs,
+    differences,
+    distances_by_step,
+    estimates,
+    gather,
+    in_order,
+    paper_estimates,
+)
 from models.comparison_plots import draw_training, once_each
 from models.comparison_tables import tex
+from models.human import LINE
 from models.runs import keep, read_run, read_runs
 from scripts.report import report
 
@@ -123,6 +132,12 @@ def test_default_differences_are_the_ablations_and_everyone_against_pacman_once(
     assert {(mixed, "PACMAN+Q, stop_odds 10"), ("PACMAN-RL+Q", mixed)} <= apart
     assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+
+
+def test_variants_stand_below_what_they_vary() -> None:
+    order = ["forward only", "PACMAN+Q", "PACMAN+Q, a", "PACMAN-RL+Q, a", "new", "new, a", LINE, "shortest path"]
+    order += ["shortest path: PACMAN+Q, a", "majority"]
+    assert in_order(sorted(order, key=len)) == order
 
 
 def test_a_run_given_twice_counts_once(runs: list[Path], tmp_path: Path) -> None:
@@ -239,6 +254,7 @@ def test_who_has_stopped_stays_where_it_is_and_old_rows_have_no_curve(runs: list
 
 
 def test_the_paper_s_table_is_whole_and_its_ratio_follows() -> None:
+    assert LINE in {entry["agent"] for entry in paper_estimates()}  # people stand beside ours
     entries = paper_estimates()
     assert found(entries, agent="PACMAN+Q", spawn="T-10", metric="ratio")["mean"] == pytest.approx(0.16 / 0.62)
     assert found(entries, agent="LSTM+Q", spawn="T-50", metric="d_0")["mean"] == pytest.approx(2.83)
