@@ -31,4 +31,5 @@ def fitting_agent(checkpoint: str, source: GeneratedEQA, *, row: str | None = No
             return agent
         if not last:
             raise ValueError(f"checkpoint: expected an agent of this data, {path} has another {differs[0]}; {remedy}")
-    raise ValueError(f"checkpoint: expected an agent of this data under {runs.resolve()}, found none; {remedy}")
+    wanted = "an agent of this data" if row is None else f"an agent of this data that plays for {row}"
+    raise ValueError(f"checkpoint: expected {wanted} under {runs.resolve()}, found none; {remedy}")

@@ -14,7 +14,7 @@ from envs.files import written_aside
 from envs.progress import console
 from models.agent import Agent
 from models.checkpoints import fitting_agent
-from models.comparison import by_line, differences, estimates, gather, told_apart
+from models.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
 from models.comparison_tables import differences_grid, terminal_tables
 from models.evaluation import Evaluation
 from models.eyes import Eyes
@@ -33,11 +33,13 @@ NUM_PLANS, NUM_FILMS = 12, 4
 class AgentResults:
     """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
 
-    What an experiment does not fit it takes from another run's agent, see `models.checkpoints.fitting_agent`. `plays` is
+    What an experiment does not fit it takes from another run's agent, by default the last that plays for the row `start` of the
+    table (None: for any), see `models.checkpoints.fitting_agent`. `plays` is
     "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
     that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
     as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
-    for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where there is no such agent.
+    for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where
+    there is no such agent.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class AgentResults:
         configuration: dict,
         split: str,
         checkpoint: str | None = None,
-        start: str | None = None,
+        start: str | None = REFERENCE,
         plays: str = "all",
         compare: bool = False,
         also_at: Sequence[float] = (),
