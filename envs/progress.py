@@ -14,7 +14,8 @@ console = Console()
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
-    """Yields `advance(num=1, note="")`, to be called as work gets done; `note` is shown behind the time left."""
+    """Yields `advance(num=1, note="", total=None)`, to be called as work gets done; `note` is shown behind the time left, and
+    `total` says that there is now more or less to do."""
     show = _nothing if console.quiet else _bar if console.is_terminal else _lines
     with show(description, total) as advance:
         yield advance
@@ -22,7 +23,7 @@ def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def _nothing(description: str, total: int) -> Iterator[Callable[..., None]]:
-    yield lambda num=1, note="": None
+    yield lambda num=1, note="", total=None: None
 
 
 @contextmanager
@@ -39,26 +40,26 @@ def _bar(description: str, total: int) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(description, total=total, note="")
 
-        def advance(num: int = 1, note: str = "") -> None:
-            bar.update(task, advance=num, note=note)
+        def advance(num: int = 1, note: str = "", total: int | None = None) -> None:
+            bar.update(task, advance=num, note=note, total=total)
 
         yield advance
 
 
 @contextmanager
-def _lines(description: str, total: int) -> Iterator[Callable[..., None]]:
+def _lines(description: str, expected: int) -> Iterator[Callable[..., None]]:
     started = printed = time.monotonic()
     done, first = 0, None  # what was done after the first call, and when: it compiles, or finds what is there already
 
-    def advance(num: int = 1, note: str = "") -> None:
-        nonlocal done, printed, first
-        done += num
+    def advance(num: int = 1, note: str = "", total: int | None = None) -> None:
+        nonlocal done, printed, first, expected
+        done, expected = done + num, total or expected
         now = time.monotonic()
-        if num and (done >= total or now - printed >= SECONDS_BETWEEN_LINES):
+        if num and (done >= expected or now - printed >= SECONDS_BETWEEN_LINES):
             printed = now
             rate = (done - first[0]) / (now - first[1]) if first and now > first[1] else 0
-            left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
-            print(f"{description}: {done}/{total}, {_clock(now - started)} spent{left} {note}".rstrip(), flush=True)
+            left = f", {_clock((expected - done) / rate)} left" if rate and done < expected else ""
+            print(f"{description}: {done}/{expected}, {_clock(now - started)} spent{left} {note}".rstrip(), flush=True)
         first = first or (done, now)
 
     yield advance

@@ -35,14 +35,21 @@ class StageProgress(pl.Callback):
     """A bar over all training steps with the last validation figures behind it; resumed stages start where they were."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.shown = name, None
+        self.name, self.shown, self.done = name, None, 0
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        epochs = trainer.max_epochs - trainer.current_epoch
-        self.shown = progress(self.name, int(trainer.num_training_batches * epochs))
+        self.shown, self.done = progress(self.name, self._expected(trainer)), 0
         self.advance = self.shown.__enter__()
 
+    def on_train_epoch_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.advance(0, total=self._expected(trainer))
+
+    def _expected(self, trainer: pl.Trainer) -> int:
+        """Steps, if all epochs to come are as long as this one."""
+        return self.done + int(trainer.num_training_batches * (trainer.max_epochs - trainer.current_epoch))
+
     def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
+        self.done += 1
         figures = {k: v for k, v in trainer.callback_metrics.items() if k.startswith("val/")}
         self.advance(
             1, note=f"epoch {trainer.current_epoch + 1} " + " ".join(f"{k} {v:.3f}" for k, v in figures.items())

@@ -5,6 +5,7 @@ The navigator mimics shortest walks under teacher forcing; the answerer sees the
 """
 
 import inspect
+import math
 from collections.abc import Collection, Sequence
 
 import pytorch_lightning as pl
@@ -24,7 +25,22 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": t
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
-class NavigatorImitation(pl.LightningModule):
+class _Imitation(pl.LightningModule):
+    """An optimizer by name, whose learning rate follows `schedule`."""
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+
+    def on_train_batch_start(self, batch: dict, batch_idx: int) -> None:
+        """By the share of epochs that is over, not of steps: with DAgger each epoch has more steps than the one before."""
+        if self.hparams.schedule == "cosine":
+            trainer = self.trainer
+            over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs
+            for group in self.optimizers(use_pl_optimizer=False).param_groups:
+                group["lr"] = self.hparams.lr * (1 + math.cos(math.pi * over)) / 2
+
+
+class NavigatorImitation(_Imitation):
     """Cross-entropy on the decisions that the demonstrations ask of a navigator.
 
     `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, and for each part of the
@@ -75,11 +91,8 @@ class NavigatorImitation(pl.LightningModule):
         self.log(f"{stage}/loss", loss, on_step=False, on_epoch=True, batch_size=count)
         return sum(whole.weight * parts[name].loss for name, whole in wholes.items())
 
-    def configure_optimizers(self) -> torch.optim.Optimizer | dict:
-        return _optimizers(self)
 
-
-class AnswererImitation(pl.LightningModule):
+class AnswererImitation(_Imitation):
     """Cross-entropy of the answer, given the last frames of a shortest walk; `question_only` hides the frames.
 
     `answerer` names a class, `options` are its further arguments; it gets of the sizes what it takes. Logs, for train and
@@ -136,18 +149,6 @@ class AnswererImitation(pl.LightningModule):
         values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
         return whole.weight * loss
-
-    def configure_optimizers(self) -> torch.optim.Optimizer | dict:
-        return _optimizers(self)
-
-
-def _optimizers(module: pl.LightningModule) -> torch.optim.Optimizer | dict:
-    optimizer = OPTIMIZERS[module.hparams.optimizer](module.parameters(), lr=module.hparams.lr)
-    if module.hparams.schedule == "constant":
-        return optimizer
-    steps = int(module.trainer.estimated_stepping_batches)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": falling, "interval": "step"}}
 
 
 def known(what: str, name: str, known: Collection[str]) -> None:

@@ -17,6 +17,7 @@ from envs.actions import Action
 from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator
 from models.baselines import Lstm
+from models.callbacks import StageProgress
 from models.dagger import DaggerData, OwnWalks, some_houses
 from models.hierarchy import list_decisions
 from models.imitation import NavigatorImitation
@@ -116,7 +117,18 @@ def test_whole_houses_are_drawn() -> None:
     assert len(others) > 1
 
 
-def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there(source: Source, tmp_path: Path):
+def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there(
+    source: Source, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    rates: list[list[float]] = []  # by epoch
+
+    class Rates(pl.Callback):
+        def on_train_epoch_start(self, *_: object) -> None:
+            rates.append([])
+
+        def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
+            rates[-1].append(trainer.optimizers[0].param_groups[0]["lr"])
+
     def fit(epochs: int, checkpoint: Path | None = None) -> pl.Trainer:
         data = DaggerData(
             source,
@@ -132,9 +144,12 @@ def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there
         )
         data.prepare_data()
         data.setup("fit")
-        module = NavigatorImitation(**data.sizes, navigator=Lstm.__name__, options={"hidden_size": 8})
+        module = NavigatorImitation(
+            **data.sizes, navigator=Lstm.__name__, lr=1.0, schedule="cosine", options={"hidden_size": 8}
+        )
         trainer = pl.Trainer(
             max_epochs=epochs,
+            callbacks=[Rates(), StageProgress("navigator")],
             accelerator="cpu",
             logger=False,
             enable_checkpointing=False,
@@ -156,6 +171,10 @@ def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there
     fit(3, tmp_path / "last.ckpt")
     assert sorted(path.name for path in (tmp_path / "own").glob("*.h5")) == ["001.h5", "002.h5"]
     assert walked.stat().st_mtime_ns == before
+    # Of two epochs, of one and two steps, each is half of the way.
+    assert np.allclose(np.concatenate(rates[:2]), [1, 0.5, 0.5 - 0.125**0.5])
+    assert np.allclose(rates[2], np.cos(np.pi / 6 * (2 + np.arange(3) / 3)) ** 2)
+    assert "navigator: 3/3," in capsys.readouterr().out  # not 3/2
     own = Demonstrations.open(walked)
     batch = Walks([source.demos, own], source.vocabulary).__getitems__([0, 2])
     first, second = (slice(0, int(n)) for n in (source.demos.lengths[0], own.lengths[0]))
