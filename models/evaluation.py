@@ -5,8 +5,9 @@ All walkers are answered for by the agent's answerer, or by others that `play` i
 walk, or from all of them.
 
 A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
-gives; seen, 1 where the last view shows the target (`envs.house.sight`); collisions; predicted, correct (0 or 1), rank of the true answer; actions, poses and distances (metres to the goal
-at each pose) of the walk. What a line of the table does not have (a walk, for those who only hear the question) is None.
+gives; seen, 1 where the last view shows the target (`envs.house.sight`); collisions; predicted, correct (0 or 1), rank of
+the true answer; actions, poses and distances (metres to the goal at each pose) of the walk. What a line of the table does
+not have (a walk, for those who only hear the question) is None.
 
 Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
 """

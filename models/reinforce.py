@@ -43,11 +43,13 @@ class NavigatorReinforcement(pl.LightningModule):
     which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
     Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
     `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
-    navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for settings that do not go together.
+    navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for
+    settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
-    d_T, d_min, entered, cut, and seen where to see the target earns something; for train also loss, entropy, kl to the navigator it began with (each a decision's mean; kl
-    only of every fifth update where it has no weight), grad_norm; time/* seconds by what is done, and time/steps_per_second.
+    d_T, d_min, entered, cut, and seen where to see the target earns something; for train also loss, entropy, kl to the
+    navigator it began with (each a decision's mean; kl only of every fifth update where it has no weight), grad_norm; time/*
+    seconds by what is done, and time/steps_per_second.
     """
 
     def __init__(

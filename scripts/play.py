@@ -7,8 +7,9 @@
 
 Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written to
 --out/walks at once; the next start goes on with the questions that are left. At the end (Ctrl-C) all walks are joined:
---out/demonstrations.h5 to learn from (train.py data.human_walks=..., of --split train), and --out/metrics.jsonl, the row HumanNav of the results table.
-Its means are over the questions that were walked, so compare them with other rows over the same ones.
+--out/demonstrations.h5 to learn from (train.py data.human_walks=..., of --split train), and --out/metrics.jsonl, the row
+HumanNav of the results table. Its means are over the questions that were walked, so compare them with other rows over the
+same ones.
 
 The page is served to this machine alone, and only to who knows the token in the address.
 """
