@@ -37,6 +37,7 @@ LAST_AGENTS = ("HumanNav", "best view", "shortest path", "majority", "question o
 ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
+    ("LSTM+Q", "Reactive+Q, stops"),
     (REFERENCE, "LSTM+Q"),
     (REFERENCE, "forward only"),
     (REFERENCE, "random walk"),
@@ -78,13 +79,17 @@ METRICS = _metrics()
 
 
 def in_order(agents: Iterable[str]) -> list[str]:
-    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk. Variants ("PACMAN+Q,
-    larger encoder", "shortest path: another's answers") follow what they vary, by name."""
+    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk. Variants follow what
+    they vary, by name."""
     names = list(dict.fromkeys(agents))
-    varied = {name: re.split("[,:] ", name)[0] for name in names}
-    others = [of for of in varied.values() if of not in (*AGENTS, *LAST_AGENTS)]
+    others = [of for of in map(_varied, names) if of not in (*AGENTS, *LAST_AGENTS)]
     order = [*AGENTS, *others, *LAST_AGENTS]
-    return sorted(names, key=lambda name: (order.index(varied[name]), name))
+    return sorted(names, key=lambda name: (order.index(_varied(name)), name))
+
+
+def _varied(agent: str) -> str:
+    """What it is a variant of: "PACMAN+Q" of "PACMAN+Q, larger encoder", "shortest path" of "shortest path: whose answers"."""
+    return re.split("[,:] ", agent)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +191,12 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
 
 
 def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
-    """What the table is read for: ablations first, with and without the question, fine-tuned or not, then every line against
-    `reference`."""
+    """What the table is read for: ablations first, with and without the question, fine-tuned or not, variants against what they
+    vary, then every line against `reference`."""
     with_question = [(f"{agent}+Q", agent) for agent in agents]
-    wanted = [*ABLATIONS[:2], *with_question, *ABLATIONS[2:], *_tuned(agents)]
-    pairs = [pair for pair in wanted if set(pair) <= set(agents)]
+    variants = [(agent, of) for agent in agents if (of := _varied(agent)) != agent]
+    wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *_tuned(agents), *variants]
+    pairs = list(dict.fromkeys(pair for pair in wanted if set(pair) <= set(agents)))
     done = {frozenset(pair) for pair in pairs}
     against = [(agent, reference) for agent in agents if reference in agents and agent != reference]
     return pairs + [pair for pair in against if frozenset(pair) not in done]

@@ -130,6 +130,8 @@ def test_default_differences_are_the_ablations_and_everyone_against_pacman_once(
     mixed = "PACMAN+Q, stop_odds 10: PACMAN-RL+Q"
     apart = set(default_pairs(["PACMAN+Q", "PACMAN-RL+Q", "PACMAN+Q, stop_odds 10", mixed]))
     assert {(mixed, "PACMAN+Q, stop_odds 10"), ("PACMAN-RL+Q", mixed)} <= apart
+    memory = set(default_pairs(["LSTM+Q", "LSTM+Q, odd", "Reactive+Q", "Reactive+Q, stops"]))
+    assert {("LSTM+Q", "Reactive+Q, stops"), ("Reactive+Q, stops", "Reactive+Q"), ("LSTM+Q, odd", "LSTM+Q")} <= memory
     assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
 
