@@ -6,7 +6,8 @@ one line. A run without `run.json` counts as a seed of its own, named by its fol
 
 `keep` stores what a table needs of a run in a small folder that is read like the run's own: its rows packed
 (`metrics.jsonl.xz`: an object for each agent and spawn, with a list for each column), to the second decimal and without the
-walks but for their metres to the target, every fifth to one digit; run.json and the curves of its training.
+walks but for their metres to the target, every fifth to one digit; run.json and the curves of its training. What is measured
+is read to the second decimal from wherever it comes, so that a run kept and a run as it was made say the same.
 """
 
 import json
@@ -121,7 +122,7 @@ def _packed(place: Place, rows: Sequence[dict]) -> dict:
 
 
 def _rounded(value: object) -> object:
-    """To the second decimal, and whole numbers without one."""
+    """To the second decimal, and whole numbers without one; what is no number as it is."""
     if not isinstance(value, float):
         return value
     return int(value) if value.is_integer() else round(value, 2)
@@ -168,6 +169,7 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
     for name, value in values.items():
         if not (value is None or isinstance(value, int | float) and np.isfinite(value)):
             raise ValueError(f"{where}: {name}: expected a number or null, got {value!r}")
+    values = {name: _rounded(value) for name, value in values.items()}
     distances = row.get("distances")
     if distances is not None:
         if not len(distances) or len(row.get("poses") or distances) != len(distances):

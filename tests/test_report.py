@@ -231,6 +231,11 @@ def test_kept_walks_pass_through_every_fifth_distance_and_end_where_they_ended(t
         assert len(found) == len(walk) and np.allclose(found[::5], walk[::5]) and found[-1] == walk[-1]
 
 
+def test_a_kept_run_differs_in_nothing_from_the_run(tmp_path: Path) -> None:
+    folder = run(tmp_path / "il", [row("PACMAN+Q", "T-10", n, d_T=n / 7, spl=1 / 3) for n in range(8)])
+    read_runs([folder, keep(folder, tmp_path / "kept")])  # refuses other numbers of one seed
+
+
 def test_what_a_run_took_stands_beside_its_command(tmp_path: Path) -> None:
     stages = {name: {"time_s": seconds, "memory_gb": 2.0} for name, seconds in (("data", 4.2), ("navigator", 706.3))}
     one = run(tmp_path / "il", rows_of("PACMAN+Q"), stages=stages, memory_gb=4.04, machine="a laptop")
