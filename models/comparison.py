@@ -29,6 +29,7 @@ AGENTS = (
     "Reactive+Q",
     "LSTM",
     "LSTM+Q",
+    "Transformer+Q",
     "PACMAN",
     "PACMAN+Q",
     "PACMAN-RL+Q",

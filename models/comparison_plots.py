@@ -38,6 +38,8 @@ OTHER_COLORS = (
     *("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939"),
     *("#d98880", "#1a5276", "#af7ac5", "#117864", "#7b241c", "#f0b27a"),
     *("#7d3cff", "#f7c600", "#0057e7", "#00e0a4", "#ff4f81", "#4a2c00"),
+    *("#9acd32", "#008b8b", "#ff7f50", "#708090", "#c71585", "#5f9ea0"),
+    *("#b8860b", "#2f4f4f", "#87cefa", "#dda0dd", "#006400", "#ff0000"),
 )
 STYLE = {
     "font.size": 9,
@@ -59,7 +61,8 @@ MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
 
 def look(agents: Sequence[str]) -> dict[str, dict]:
-    """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed."""
+    """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed. What is called
+    "walker: who answers" is drawn as that walker."""
     others = iter(OTHER_COLORS * len(agents))
     families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(map(_family, agents))}
     looks = {}
@@ -71,7 +74,11 @@ def look(agents: Sequence[str]) -> dict[str, dict]:
 
 
 def _family(agent: str) -> str:
-    return agent.removesuffix("+Q")
+    return _walker(agent).removesuffix("+Q")
+
+
+def _walker(agent: str) -> str:
+    return agent.split(": ")[0]
 
 
 def once_each(signatures: Mapping[str, object]) -> list[str]:
@@ -79,8 +86,7 @@ def once_each(signatures: Mapping[str, object]) -> list[str]:
     What is called "walker: who answers" walks as that walker does."""
     shortest = {}
     for agent in sorted(signatures, key=len, reverse=True):
-        walker = agent.split(": ")[0]
-        shortest[signatures.get(walker, signatures[agent])] = agent
+        shortest[signatures.get(_walker(agent), signatures[agent])] = agent
     return [agent for agent in signatures if agent in shortest.values()]
 
 
@@ -121,23 +127,24 @@ def _ratio_panel(
             alpha = 1 if agent == REFERENCE else 0.75
             axis.barh(height, entry["mean"], color=looks[agent]["color"], alpha=alpha)
             axis.plot([entry["low"], entry["high"]], [height] * 2, color=INK, linewidth=1.2)
-            if entry["mean"] < left:
+            cut = entry["mean"] < left
+            if cut:
                 axis.text(left + 0.03, height, f"{entry['mean']:.1f}", va="center", fontsize=7)
-        if entry := paper.get((agent, spawn)):
-            _paper_mark(axis, entry["mean"], height, left)
+            if theirs := paper.get((agent, spawn)):
+                _paper_mark(axis, theirs["mean"], height, left, after=0.4 if cut else 0.06)
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.set(title=spawn, yticks=range(len(agents)), yticklabels=agents, xlabel="d_Δ / d_0")
     axis.set(xlim=(left, 1.05), xticks=(-1, 0, 1), ylim=(len(agents) - 0.4, -0.6))
     axis.grid(axis="y", visible=False)
 
 
-def _paper_mark(axis: Axes, value: float, height: float, left: float) -> None:
-    """The paper's value; at the left end, an arrow and the number."""
+def _paper_mark(axis: Axes, value: float, height: float, left: float, after: float) -> None:
+    """The paper's value; where it is left of the left end, an arrow and the number, `after` it."""
     if value >= left:
         axis.plot(value, height, **PAPER_MARK)
     else:
-        axis.plot(left + 0.06, height, **PAPER_MARK | {"marker": "<"})
-        axis.text(left + 0.14, height, f"{value:.1f}", va="center", fontsize=7)
+        axis.plot(left + after, height, **PAPER_MARK | {"marker": "<"})
+        axis.text(left + after + 0.08, height, f"{value:.1f}", va="center", fontsize=7)
 
 
 def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
