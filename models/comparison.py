@@ -39,6 +39,8 @@ ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
     ("LSTM+Q", "Reactive+Q, stops"),
+    ("Transformer+Q", "LSTM+Q"),
+    ("PACMAN", "LSTM"),
     (REFERENCE, "LSTM+Q"),
     (REFERENCE, "forward only"),
     (REFERENCE, "random walk"),
