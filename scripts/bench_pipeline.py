@@ -3,15 +3,16 @@
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch.utils.data import Dataset
 
 from data.batching import num_decisions
 from data.curriculum import length_batches
-from data.datamodules import Walks
+from data.datamodules import LastFrames, Walks
 from data.demonstrations import Demonstrations, Recording, build
 from data.generated import Recorder
 from data.spawns import place
@@ -25,9 +26,11 @@ from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator
 from models.encoder import WEIGHTS, Encoder, load_encoder
 from models.eyes import Eyes
-from models.imitation import NavigatorImitation
+from models.imitation import AnswererImitation, NavigatorImitation
 from models.pacman import Pacman
 from models.walkers import NavigatorWalker, Start
+
+ANSWERED = 20  # batches of the answerer for each of the navigator, which take that much longer
 
 
 class Timed:
@@ -114,24 +117,38 @@ def bench_learn(args: argparse.Namespace) -> None:
             1 - sum(n.sum() for n in of) / sum(n.max() * len(n) for n in of)
             for of in ([demos.lengths[batch] for batch in batches], [decisions[batch] for batch in batches])
         ]
-        fetch = Timed(walks.__getitems__)
-        learner = NavigatorImitation(len(vocabulary.words), demos.features.shape[1])
-        optimizer = learner.configure_optimizers()
-        learner.log = lambda *_, **__: None
+        padded = f"; padding: {padding[0]:.0%} of the frames, {padding[1]:.0%} of the planner's decisions"
+        navigator = NavigatorImitation(len(vocabulary.words), demos.features.shape[1])
+        _print_learning(
+            f"navigator, batch {args.batch} of {demos.lengths.mean():.0f} actions", navigator, walks, batches, padded
+        )
+        frames = LastFrames(demos, vocabulary, num_frames=5)
+        answerer = AnswererImitation(len(vocabulary.words), len(vocabulary.answers), demos.features.shape[1])
+        _print_learning(f"answerer, batch {args.batch}", answerer, frames, batches * ANSWERED)
 
-        def step(batch: dict) -> None:
-            optimizer.zero_grad()
-            learner.training_step(learner.on_before_batch_transfer(batch, 0), 0).backward()
-            optimizer.step()
 
-        step(walks.__getitems__(batches[0].tolist()))
-        learn = Timed(step)
-        for batch in batches:
-            learn(fetch(batch.tolist()))
+def _print_learning(
+    what: str,
+    learner: NavigatorImitation | AnswererImitation,
+    data: Dataset,
+    batches: Sequence[np.ndarray],
+    more: str = "",
+) -> None:
+    optimizer = learner.configure_optimizers()
+    learner.log = learner.log_dict = lambda *_, **__: None
+
+    def step(batch: dict) -> None:
+        optimizer.zero_grad()
+        learner.training_step(learner.on_before_batch_transfer(batch, 0), 0).backward()
+        optimizer.step()
+
+    fetch, learn = Timed(data.__getitems__), Timed(step)
+    step(data.__getitems__(batches[0].tolist()))
+    for batch in batches:
+        learn(fetch(batch.tolist()))
     print(
-        f"learn: navigator, batch {args.batch}, {len(batches)} batches of {demos.lengths.mean():.0f} actions: ms a batch: "
-        f"data {1e3 * fetch.seconds / fetch.calls:.1f}, learning {1e3 * learn.seconds / learn.calls:.1f}; padding: "
-        f"{padding[0]:.0%} of the frames, {padding[1]:.0%} of the planner's decisions"
+        f"learn: {what}, {learn.calls} batches: ms a batch: data {1e3 * fetch.seconds / fetch.calls:.1f}, "
+        f"learning {1e3 * learn.seconds / learn.calls:.1f}{more}"
     )
 
 
