@@ -1,14 +1,15 @@
 """What several runs say together: each line's means over questions and seeds, and which differences are more than chance.
 
-Seeds are averaged for each question first, then questions are resampled, whole houses at a time, the same draws for every
-line (`models.statistics`). An interval is therefore about other questions in other houses for these trained agents; how far
-apart the seeds are is a standard deviation of its own.
+Two lines are compared over the seeds that both have; a walk that no training changes stands beside every seed. Intervals resample
+houses, and seeds where there are several, with the same draws for every line (`models.statistics`). A difference is shown only by
+CLAIM_SEEDS seeds or more: with fewer, its interval is about other houses for these trained agents, and not about other trainings.
+How far apart trainings are stands beside it.
 
 d_Δ/d_0 is the mean way nearer over the mean distance at the spawn: the only distance that can be held against other houses.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from jaxtyping import Float64
 
 from models.report import COLUMNS
 from models.runs import Place, Played, Run
-from models.statistics import Bootstrap, Estimates, deviation_of_seeds, over_seeds
+from models.statistics import Bootstrap, Columns, Estimates, ratios_of_seeds
 
 REFERENCE = "PACMAN+Q"
+CLAIM_SEEDS = 3  # of both lines, for a difference to be more than these trainings' own
 AGENTS = (
     "random walk",
     "forward only",
@@ -35,6 +37,9 @@ AGENTS = (
     "PACMAN-RL+Q",
 )
 LAST_AGENTS = ("HumanNav", "best view", "shortest path", "majority", "question only")
+UNTRAINED_WALKS = ("random walk", "forward only", "nearest frontier", "best view", "shortest path")
+UNTRAINED = ("HumanNav", "majority")  # whose answers are their own, too
+ANSWERS = ("rank", "correct")  # metrics of the answerer, which is trained whoever walks
 ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
@@ -151,24 +156,28 @@ def estimates(lines: Lines, *, resamples: int = 2000) -> list[dict]:
         keys, columns = [], []
         for agent in lines.of_spawn(spawn):
             for metric in METRICS:
-                above, below = _sums(lines, agent, spawn, metric)
+                above, below = _values(lines, agent, spawn, metric)
                 for kind in (ALL, *(sorted(set(kinds)) if metric.name == "correct" else ())):
-                    of_kind = np.where((kinds == kind) | (kind == ALL), above, np.nan)
-                    keys.append((agent, spawn, kind, metric.name, deviation_of_seeds(of_kind, below), len(above)))
-                    columns.append((over_seeds(of_kind), over_seeds(below)))
-        found = bootstrap_of(lines, spawn, resamples).estimates(*_stacked(columns))
-        for (*key, seed_sd, seeds), (mean, low, high, questions) in zip(keys, _each(found), strict=True):
+                    keys.append((agent, spawn, kind, metric.name))
+                    columns.append(_column(np.where((kinds == kind) | (kind == ALL), above, np.nan), below))
+        found = _each([(column,) for column in columns], bootstrap_of(lines, spawn, resamples).estimates)
+        for key, column, (mean, low, high, questions) in zip(keys, columns, found, strict=True):
             if np.isfinite(mean):
                 entry = dict(zip(("agent", "spawn", "question_type", "metric"), key, strict=True))
-                entry |= {"mean": mean, "low": low, "high": high, "seed_sd": seed_sd, "questions": questions}
-                out.append(entry | {"houses": len({row.scene_id for row in about}), "seeds": seeds})
+                entry |= {"mean": mean, "low": low, "high": high, "seed_sd": _deviation(ratios_of_seeds(column))}
+                entry |= {"questions": questions, "houses": len({row.scene_id for row in about})}
+                out.append(entry | {"seeds": len(column.above)})
     return out
 
 
 def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: int = 2000) -> list[dict]:
-    """Long form: agent, minus, spawn, metric, difference, low, high (95 %, paired), excludes_zero, questions.
+    """Long form: agent, minus, spawn, metric, difference, low, high (95 %, paired), excludes_zero, questions, seeds, seed_sd,
+    shown.
 
-    Who does not walk is held against walkers over the questions of each spawn.
+    Each is over the seeds that both lines have; lines that share none have no entry. `seed_sd` is the standard deviation of
+    the difference between trainings: measured between those seeds, or for a single one expected from all lines of several
+    seeds (NaN where there are none). `shown`: the interval excludes zero, and CLAIM_SEEDS seeds or more stand behind it,
+    or no training at all (seeds 0). Who does not walk is held against walkers over the questions of each spawn.
     """
     out = []
     metrics = [metric for metric in METRICS if metric.name != "d_0"]
@@ -176,21 +185,68 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
         walking = lines.of_spawn(spawn)
         known = walking + [agent for agent in lines.of_spawn(None) if agent not in walking]
         here = [(a, b) for a, b in pairs if a in known and b in known and (a in walking or b in walking)]
-        if not here:
-            continue
-        columns = []
-        for agent in known:
+        keys, columns = [], []
+        for a, b in here:
             for metric in metrics:
-                columns.append([over_seeds(values) for values in _sums(lines, agent, spawn, metric)])
-        of_pair = [(a, b, n) for a, b in here for n in range(len(metrics))]
-        indices = np.array([[known.index(agent) * len(metrics) + n for agent in (a, b)] for a, b, n in of_pair])
-        found = bootstrap_of(lines, spawn, resamples).differences(*_stacked(columns), indices)
-        for (a, b, n), (difference, low, high, questions) in zip(of_pair, _each(found), strict=True):
+                if both := _paired(lines, a, b, spawn, metric):
+                    keys.append((a, b, metric))
+                    columns.append(both)
+        bootstrap = bootstrap_of(lines, spawn, resamples)
+        found = _each(columns, bootstrap.differences)
+        expected = {metric.name: _expected_deviation(lines, spawn, metric) for metric in metrics} if here else {}
+        for (a, b, metric), both, (difference, low, high, questions) in zip(keys, columns, found, strict=True):
             if np.isfinite(difference):
-                entry = {"agent": a, "minus": b, "spawn": spawn, "metric": metrics[n].name, "difference": difference}
-                entry |= {"low": low, "high": high, "excludes_zero": low > 0 or high < 0, "questions": questions}
-                out.append(entry)
+                trained = sum(not untrained(agent, metric) for agent in (a, b))
+                seeds = len(both[0].above) if trained else 0
+                of_one = np.sqrt(trained) * expected[metric.name] if trained else np.nan
+                deviation = float(of_one) if seeds < 2 else _deviation(ratios_of_seeds(*both))
+                excludes_zero = low > 0 or high < 0
+                entry = {"agent": a, "minus": b, "spawn": spawn, "metric": metric.name, "difference": difference}
+                entry |= {"low": low, "high": high, "excludes_zero": excludes_zero, "questions": questions}
+                shown = excludes_zero and (seeds >= CLAIM_SEEDS or not trained)
+                out.append(entry | {"seeds": seeds, "seed_sd": deviation, "shown": shown})
     return out
+
+
+def untrained(agent: str, metric: Metric) -> bool:
+    """Whether no training changes the line's figure. Who walks by rule walks alike for every seed, but the answers are those
+    of the answerer that was trained with the seed."""
+    return agent in UNTRAINED or (metric.name not in ANSWERS and agent.split(": ")[0] in UNTRAINED_WALKS)
+
+
+def _paired(lines: Lines, a: str, b: str, spawn: str | None, metric: Metric) -> tuple[Columns, Columns] | None:
+    """One column of each line over the seeds of both, None if they share none."""
+    of_both = [dict(zip(_seeds(lines, agent, spawn), zip(*_values(lines, agent, spawn, metric)))) for agent in (a, b)]
+    seeds = list(dict.fromkeys([*of_both[0], *of_both[1]]))
+    for of_line, agent in zip(of_both, (a, b), strict=True):
+        if untrained(agent, metric):
+            any_seed = next(iter(of_line.values()))
+            of_line |= {seed: of_line.get(seed, any_seed) for seed in seeds}
+    common = [seed for seed in seeds if seed in of_both[0] and seed in of_both[1]]
+    if all(untrained(agent, metric) for agent in (a, b)):
+        common = common[:1]
+    if not common:
+        return None
+    first, second = (_column(*map(np.array, zip(*(of_line[seed] for seed in common)))) for of_line in of_both)
+    return first, second
+
+
+def _seeds(lines: Lines, agent: str, spawn: str | None) -> list[int | str]:
+    return list(lines.rows[agent, spawn if (agent, spawn) in lines.rows else None])
+
+
+def _expected_deviation(lines: Lines, spawn: str | None, metric: Metric) -> float:
+    """Between trainings of one line: the root mean square over all trained lines of several seeds, NaN if there are none."""
+    trained = [agent for agent in lines.of_spawn(spawn) if not untrained(agent, metric)]
+    columns = (_column(*_values(lines, agent, spawn, metric)) for agent in trained)
+    deviations = np.array([_deviation(ratios_of_seeds(column)) for column in columns])
+    deviations = deviations[np.isfinite(deviations)]
+    return float(np.sqrt((deviations**2).mean())) if len(deviations) else float("nan")
+
+
+def _deviation(ratios: Float64[np.ndarray, "S 1"]) -> float:
+    """Standard deviation (of a sample) between seeds; NaN for a single one."""
+    return float(ratios.std(ddof=1)) if len(ratios) > 1 else float("nan")
 
 
 def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
@@ -238,8 +294,8 @@ def paper_estimates() -> list[dict]:
     return out
 
 
-def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> Float64[np.ndarray, "Q T"] | None:
-    """Metres to the target after each of `num_steps` actions, mean over seeds; who has stopped stays where it is.
+def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> Float64[np.ndarray, "S Q T"] | None:
+    """Metres to the target after each of `num_steps` actions, of each seed; who has stopped stays where it is.
 
     None where a row has no `distances`.
     """
@@ -248,23 +304,36 @@ def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> F
         return None
     steps = np.arange(num_steps + 1)
     walked = [[row.distances[np.minimum(steps, len(row.distances) - 1)] for row in rows] for rows in seeds]
-    return np.array(walked, np.float64).mean(axis=0)
+    return np.array(walked, np.float64)
 
 
-def _sums(lines: Lines, agent: str, spawn: str | None, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+def _values(lines: Lines, agent: str, spawn: str | None, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
     """Numerators and denominators (S, Q)."""
     values = lines.values if (agent, spawn) in lines.rows else lines.heard
     above = values(agent, spawn, metric.above)
     return above, values(agent, spawn, metric.below) if metric.below else np.ones_like(above)
 
 
-def _stacked(columns: Iterable[Sequence[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    above, below = zip(*columns, strict=True)
-    return np.stack(above, axis=1), np.stack(below, axis=1)
+def _column(above: Float64[np.ndarray, "S Q"], below: Float64[np.ndarray, "S Q"]) -> Columns:
+    return Columns(above[..., None], below[..., None])
 
 
-def _each(found: Estimates) -> Iterator[tuple[float, float, float, int]]:
-    return zip(*(getattr(found, name).tolist() for name in ("value", "low", "high", "questions")), strict=True)
+def _each(items: Sequence[tuple[Columns, ...]], estimate: Callable) -> list[tuple[float, float, float, int]]:
+    """What `estimate` makes of each item's columns, in their order; those of as many seeds are done at once."""
+    found: list = [None] * len(items)
+    groups: dict[int, list[int]] = {}
+    for place, (column, *_) in enumerate(items):
+        groups.setdefault(len(column.above), []).append(place)
+    for places in groups.values():
+        made: Estimates = estimate(*map(_beside, zip(*(items[place] for place in places), strict=True)))
+        of_each = zip(*(getattr(made, name).tolist() for name in ("value", "low", "high", "questions")), strict=True)
+        for place, values in zip(places, of_each, strict=True):
+            found[place] = values
+    return found
+
+
+def _beside(columns: Sequence[Columns]) -> Columns:
+    return Columns(*(np.concatenate([getattr(c, name) for c in columns], axis=2) for name in ("above", "below")))
 
 
 def by_line(entries: Iterable[Mapping]) -> dict[tuple, dict[str, Mapping]]:

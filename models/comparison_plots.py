@@ -17,6 +17,7 @@ from envs.files import written_aside
 from models.comparison import REFERENCE, Lines, bootstrap_of, by_line, distances_by_step, in_order, paper_estimates
 from models.report import logged
 from models.runs import Run
+from models.statistics import Columns
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -112,7 +113,7 @@ def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
     panel = partial(
         _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(lines.agents), left=max(leftmost, -1.0) - 0.05
     )
-    handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over questions")]
+    handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over houses and seeds")]
     if paper:
         handles.append(Line2D([], [], **PAPER_MARK, label="paper (other houses)"))
     _page(spawns, panel, path, handles=handles, height=0.7 + 0.22 * len(agents), share_y=True)
@@ -158,7 +159,8 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
         for agent in lines.of_spawn(spawn) if spawn is not None else ():
             metres = distances_by_step(lines, agent, spawn, MAX_EPISODE_ACTIONS)
             if metres is not None:
-                found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(metres, np.ones_like(metres))
+                columns = Columns(metres, np.ones_like(metres))
+                found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(columns)
     if not found:
         return False
     walks = {

@@ -1,7 +1,7 @@
 """The tables over several runs, as Markdown, LaTeX and CSV, and short ones for a terminal.
 
 A spawn has a table of its own, as that is where lines are compared. A cell says mean ± standard deviation between seeds
-(where there are several), and below it the 95 % interval over questions.
+(where there are several), and below it the 95 % interval over houses and seeds.
 """
 
 import csv
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.table import Table
 
 from envs.files import written_aside
-from models.comparison import ALL, METRICS, Lines, Metric, by_line, in_order, paper_estimates
+from models.comparison import ALL, CLAIM_SEEDS, METRICS, Lines, Metric, by_line, in_order, paper_estimates
 from models.question_tables import Sheet
 from models.runs import Run
 
@@ -22,13 +22,17 @@ SHORT = ("d_T", "ratio", "r_T", "stop", "success", "spl", "correct")
 BESIDE_PAPER = ("d_0", "d_T", "d_delta", "ratio", "d_min", "r_T", "r_e", "stop", "rank")
 MEANS = (
     "Means over the same questions in every line (distances in metres); ± the standard deviation between seeds, where there "
-    "are several and they differ; and below, the 95 % interval over questions: a bootstrap of whole houses, after each "
-    "question's mean over seeds. d_Δ/d_0 is the mean way nearer over the mean distance at the spawn."
+    "are several and they differ; and below, the 95 % interval: a bootstrap of whole houses, and of seeds where there are "
+    "several. The interval of a single seed is about other houses, not about another training. d_Δ/d_0 is the mean way nearer "
+    "over the mean distance at the spawn."
 )
 DIFFERENCES = (
-    "The first agent's mean minus the second's over the same questions, and the 95 % interval of this paired difference. "
-    "Bold: the interval excludes zero, as one in twenty does where there is no difference. The intervals are about other "
-    "questions, not about another training of the agents."
+    "The first agent's mean minus the second's over the same questions and the seeds that both have; ± the standard deviation of "
+    "this difference between trainings, and below its 95 % interval over houses and seeds. For a single seed, the deviation is "
+    "what lines of several seeds let expect, and the interval is about other houses alone: it shows nothing about another "
+    "training. A walk that nothing learned stands beside every seed; lines that share no seed are not compared. Bold: there are "
+    f"at least {CLAIM_SEEDS} seeds, or nothing was trained, and the interval excludes zero, as one in twenty does where there is "
+    "no difference."
 )
 PAPER_NOTE = (
     "Das et al. (2018), Table 1: other houses and other distances, so that of the distances only d_Δ/d_0 can be compared. "
@@ -181,20 +185,27 @@ def differences_grid(different: Mapping, spawn: str | None) -> Grid | None:
     return Grid(
         f"{_spawn_name(spawn)}: differences",
         _label("differences", spawn),
-        ["agent", "minus", *(metric.heading for metric in metrics)],
+        ["agent", "minus", "seeds", *(metric.heading for metric in metrics)],
         [
-            [Cell(a), Cell(b), *(_difference(of_pair.get(m.name), m) for m in metrics)]
+            [Cell(a), Cell(b), Cell(_seeds(of_pair)), *(_difference(of_pair.get(m.name), m) for m in metrics)]
             for (a, b), of_pair in here.items()
         ],
         DIFFERENCES,
     )
 
 
+def _seeds(of_pair: Mapping[str, Mapping]) -> str:
+    """Over how many seeds two lines are compared; walks of those who learned nothing do not count."""
+    return str(max(entry["seeds"] for entry in of_pair.values()) or "-")
+
+
 def _difference(entry: Mapping | None, metric: Metric) -> Cell:
     if entry is None:
         return Cell("-")
-    shown = number(entry["difference"], metric, signed=True)
-    return Cell(shown, _interval(entry, metric), marked=entry["excludes_zero"])
+    text, between = number(entry["difference"], metric, signed=True), number(entry["seed_sd"], metric)
+    if between != "nan" and float(between) > 0:
+        text += f" ± {between}"
+    return Cell(text, _interval(entry, metric), marked=entry["shown"])
 
 
 def paper_grid(lines: Lines, estimated: Mapping) -> Grid:
@@ -264,7 +275,7 @@ def grids(runs: Sequence[Run], lines: Lines, entries: Sequence[Mapping], pair_en
 def terminal_tables(
     lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping], against: str | None
 ) -> list[Table]:
-    """The few metrics that say most: means, with a star where the difference from `against` excludes zero; then all other
+    """The few metrics that say most: means, with a star where a difference from `against` is shown; then all other
     differences."""
     estimated, different = by_line(entries), by_line(pair_entries)
     metrics = _present(list(estimated.values()), SHORT)
@@ -279,13 +290,16 @@ def terminal_tables(
             if of_spawn == spawn and against not in (a, b):
                 cells = [_starred(None, of_pair.get(m.name), m) for m in metrics if m.name != "stop"]
                 pairs.append([spawn or "-", f"{a} - {b}", *cells])
-    star = "*: the 95 % interval of the paired difference excludes zero"
+    star = (
+        f"*: the 95 % interval of the paired difference excludes zero; °: so does it, but over fewer than {CLAIM_SEEDS} seeds it "
+        "says nothing about another training"
+    )
     tables = [
         Sheet(
             "Results",
             ["spawn", "agent", *headings],
             rows,
-            f"{star} (from {against})" if against else "",
+            f"{star} (differences from {against})" if against else "",
             words=("agent",),
         )
     ]
@@ -296,8 +310,10 @@ def terminal_tables(
 
 
 def _starred(mean: Mapping | None, pair: Mapping | None, metric: Metric) -> str:
-    """The mean, or the difference where there is no mean, and whether the difference excludes zero."""
-    star = "*" if pair and pair["excludes_zero"] else " "
+    """The mean, or the difference where there is no mean, and whether the difference is shown."""
+    star = " "
+    if pair and pair["excludes_zero"]:
+        star = "*" if pair["shown"] else "°"
     if mean:
         return number(mean["mean"], metric) + star
     return number(pair["difference"], metric, signed=True) + star if pair else "- "

@@ -81,7 +81,10 @@ def results_table(rows: Sequence[dict], title: str) -> Table:
 
 
 def intervals(rows: Sequence[dict]) -> list[dict]:
-    """Long form: agent, spawn, question type ("all" or one), metric, mean, 95 % bootstrap interval, number of questions."""
+    """Long form: agent, spawn, question type ("all" or one), metric, mean, 95 % interval, number of questions.
+
+    Intervals draw whole houses, as those over several runs do (`models.statistics`).
+    """
     out = []
     for agent in _agents(rows):
         for spawn in dict.fromkeys(r["spawn"] for r in rows if r["agent"] == agent):
@@ -89,9 +92,10 @@ def intervals(rows: Sequence[dict]) -> list[dict]:
             for question_type in ["all", *sorted({r["question_type"] for r in here})]:
                 subset = [r for r in here if question_type in ("all", r["question_type"])]
                 for name in ("d_0", *(c[0] for c in COLUMNS)):
-                    values = values_of(subset, name)
-                    if len(values):
-                        low, high = bootstrap_interval(values)
+                    valid = [r for r in subset if r.get(name) is not None]
+                    if valid:
+                        values, houses = values_of(valid, name), np.array([r["scene_id"] for r in valid])
+                        low, high = bootstrap_interval(values, np.unique(houses, return_inverse=True)[1])
                         out.append(
                             {"agent": agent, "spawn": spawn, "question_type": question_type, "metric": name}
                             | {"mean": values.mean(), "low": low, "high": high, "questions": len(values)}
@@ -117,7 +121,7 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     text = (
         f"# {title}\n\nMeans over the same questions in every line; distances in metres.\n\n"
         + markdown(HEADINGS, _lines(rows))
-        + "\n\n## Answer accuracy in %, by question type, with 95 % bootstrap intervals over questions\n\n"
+        + "\n\n## Answer accuracy in %, by question type, with 95 % intervals over houses\n\n"
         + markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"
     )

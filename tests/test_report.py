@@ -24,6 +24,7 @@ from models.comparison import (
 from models.comparison_plots import draw_training, once_each
 from models.comparison_tables import tex
 from models.human import LINE
+from models.report import intervals
 from models.runs import keep, read_run, read_runs
 from scripts.report import report
 
@@ -102,6 +103,74 @@ def test_differences_are_between_the_same_questions_and_say_whether_zero_is_excl
     assert nearer["difference"] == pytest.approx(1.625 - 3.75) and nearer["excludes_zero"]
     assert not found(entries, agent="PACMAN+Q", spawn="T-10", metric="success")["excludes_zero"]
     assert {e["metric"] for e in entries if e["agent"] == "question only"} == {"rank", "correct"}
+
+
+def of_seeds(folder: Path, d_T: dict[str, dict[int, tuple]], *, spawns: Iterable[str | None] = ("T-10",)) -> list[Path]:
+    """A run for each line and seed, with the metres that its four walks end from their targets."""
+    return [
+        run(folder / f"{agent}-{seed}", rows_of(agent, metres, spawns), row_name=agent, seed=seed)
+        for agent, by_seed in d_T.items()
+        for seed, metres in by_seed.items()
+    ]
+
+
+def test_lines_are_compared_over_the_seeds_that_both_have(tmp_path: Path) -> None:
+    pacman = {0: (1.0, 1.0, 1.0, 1.0), 1: (4.0, 4.0, 4.0, 4.0), 2: (4.0, 4.0, 4.0, 4.0)}
+    lstm = {0: (1.0, 1.0, 1.0, 1.0)}
+    lines = gather(read_runs(of_seeds(tmp_path, {"PACMAN+Q": pacman, "LSTM+Q": lstm})))
+    entry = found(differences(lines, [("PACMAN+Q", "LSTM+Q")]), metric="d_T")
+    assert (entry["difference"], entry["seeds"]) == (0.0, 1)  # 2.0 where the one seed is held against the mean of three
+    apart = of_seeds(tmp_path / "apart", {"PACMAN+Q": {1: pacman[1]}, "LSTM+Q": lstm})
+    assert differences(gather(read_runs(apart)), [("PACMAN+Q", "LSTM+Q")]) == []
+
+
+def test_a_difference_of_one_seed_is_not_shown_and_stands_beside_what_trainings_differ_by(tmp_path: Path) -> None:
+    far = (3.0, 3.0, 4.0, 4.0)
+    walks = {
+        "PACMAN+Q": {0: (1.0, 1.0, 1.0, 1.0), 1: (2.0, 2.0, 2.0, 2.0)},
+        "LSTM+Q": {0: far},
+        "forward only": {0: far},
+    }
+    lines = gather(read_runs(of_seeds(tmp_path, walks)))
+    entries = differences(lines, [("LSTM+Q", "PACMAN+Q"), ("PACMAN+Q", "forward only")])
+    alone = found(entries, agent="LSTM+Q", metric="d_T")
+    assert alone["excludes_zero"] and not alone["shown"] and alone["seeds"] == 1
+    assert alone["seed_sd"] == pytest.approx(np.sqrt(2) * np.sqrt(0.5))  # of two trainings, as PACMAN+Q's two differ
+    by_rule = found(entries, agent="PACMAN+Q", metric="d_T")  # forward only walks alike for every seed
+    assert (by_rule["seeds"], by_rule["difference"], by_rule["shown"]) == (2, -2.0, False)
+    assert by_rule["seed_sd"] == pytest.approx(np.sqrt(0.5))
+    answers = found(entries, agent="PACMAN+Q", metric="correct")
+    assert answers["seeds"] == 1  # its answers are those of seed 0's answerer
+
+
+def test_three_seeds_or_no_training_at_all_show_a_difference(tmp_path: Path) -> None:
+    far = (3.0, 3.0, 4.0, 4.0)
+    near = {seed: (1.0 + 0.1 * seed,) * 4 for seed in range(3)}
+    walks = {"PACMAN+Q": near, "forward only": {0: far}, "random walk": {0: tuple(1 + metres for metres in far)}}
+    lines = gather(read_runs(of_seeds(tmp_path, walks)))
+    entries = differences(lines, [("PACMAN+Q", "forward only"), ("random walk", "forward only")])
+    learned = found(entries, agent="PACMAN+Q", metric="d_T")
+    assert (learned["seeds"], learned["shown"]) == (3, True) and learned["difference"] == pytest.approx(1.1 - 3.5)
+    by_rule = found(entries, agent="random walk", metric="d_T")
+    assert (by_rule["seeds"], by_rule["difference"], by_rule["shown"]) == (0, 1.0, True) and np.isnan(
+        by_rule["seed_sd"]
+    )
+
+
+def test_three_seeds_that_disagree_show_nothing_where_one_alone_would(tmp_path: Path) -> None:
+    ends = {0: (1.0, 1.0, 1.0, 1.0), 1: (3.0, 3.0, 3.0, 3.0), 2: (1.6, 1.6, 1.6, 1.6)}
+    walks = {"PACMAN+Q": ends, "LSTM+Q": dict.fromkeys(range(3), (2.0, 2.0, 2.0, 2.0))}
+    entry = found(differences(gather(read_runs(of_seeds(tmp_path, walks))), [("PACMAN+Q", "LSTM+Q")]), metric="d_T")
+    assert entry["difference"] == pytest.approx(-0.4 / 3) and not entry["excludes_zero"]
+    assert entry["low"] < -0.5 and entry["high"] > 0.5
+
+
+def test_a_number_has_one_interval_in_a_run_s_own_table_and_in_the_report(tmp_path: Path) -> None:
+    d_T = (1.0, 1.2, 3.0, 3.1, 0.5, 0.4, 2.0, 2.2)  # alike within a house
+    rows = rows_of("PACMAN+Q", d_T, spawns=["T-10"])
+    entry = found(estimates(gather(read_runs([run(tmp_path / "il", rows)]))), metric="d_T")
+    own = found(intervals(rows), metric="d_T", question_type="all")
+    assert (own["low"], own["high"]) == pytest.approx((entry["low"], entry["high"]))
 
 
 def test_who_only_hears_is_held_against_walkers_over_the_questions_of_their_spawn(tmp_path: Path) -> None:
@@ -253,7 +322,7 @@ def test_a_file_that_was_cut_off_is_refused(runs: list[Path]) -> None:
 def test_who_has_stopped_stays_where_it_is_and_old_rows_have_no_curve(runs: list[Path], tmp_path: Path) -> None:
     lines = gather(read_runs(runs))
     metres = distances_by_step(lines, "random walk", "T-10", 5)
-    assert metres[0].tolist() == [2.0, 2.5, 3.0, 3.0, 3.0, 3.0]
+    assert metres[0, 0].tolist() == [2.0, 2.5, 3.0, 3.0, 3.0, 3.0]
     old = run(tmp_path / "old", [r | {"distances": None} for r in rows_of("PACMAN+Q")])
     assert distances_by_step(gather(read_runs([old])), "PACMAN+Q", "T-10", 5) is None
     report([old], tmp_path / "out")
@@ -270,7 +339,8 @@ def test_the_paper_s_table_is_whole_and_its_ratio_follows() -> None:
 
 
 def test_the_markdown_parses_into_tables_of_even_lines(runs: list[Path], tmp_path: Path) -> None:
-    report(runs, tmp_path / "out")
+    third = run(tmp_path / "il_seed-2", rows_of("PACMAN+Q"), seed=2)  # for what three seeds show is bold
+    report([*runs, third], tmp_path / "out")
     text = (tmp_path / "out" / "results.md").read_text()
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     tables = re.findall(r"<table>.*?</table>", html, re.DOTALL)
