@@ -27,6 +27,7 @@ from envs.progress import console
 from models.callbacks import Patience, Reseed, StageProgress
 from models.preemption import StopOnSignals, stop_on_signals
 from models.run_card import KeepCard, RunCard
+from models.saving import CheckpointsAside, newest_checkpoint
 
 FINISHED = "finished"
 LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind
@@ -83,10 +84,10 @@ def fit(
         max_epochs=stage.max_epochs,
         logger=[logger(save_dir=folder) for logger in loggers.values()],
         callbacks=callbacks,
+        plugins=[CheckpointsAside()],
         default_root_dir=folder,
     )
-    newest = folder / "last.ckpt"
-    trainer.fit(model, data, ckpt_path=newest if newest.exists() else None, weights_only=True)
+    trainer.fit(model, data, ckpt_path=newest_checkpoint(folder), weights_only=True)
     return type(model).load_from_checkpoint(best.best_model_path, weights_only=True)
 
 

@@ -26,12 +26,14 @@ import h5py
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from envs.actions import NUM_ACTIONS
 from envs.episode import Episode
 from envs.files import written_aside
 
 FORMAT = "eqa-demonstrations"
 FORMAT_VERSION = 2
 REBUILD = "python scripts/make_demos.py rebuilds it"
+CHECKED_AT_ONCE = 1 << 20  # numbers of features: what a core keeps close
 
 Encode = Callable[[UInt8[np.ndarray, "B H W 3"]], Float[np.ndarray, "B F"]]
 
@@ -72,10 +74,12 @@ class Demonstrations:
                 if configuration is not None and made_with != dict(configuration):
                     raise ValueError(f"it was made with another configuration: {_difference(made_with, configuration)}")
                 features = file["features"]
+                if features.ndim != 2 or features.dtype != np.float16 or features.id.get_offset() is None:
+                    raise ValueError(f"features: expected contiguous rows of float16, got {features}")
                 mapped = np.memmap(
                     path, mode="r", dtype=features.dtype, shape=features.shape, offset=features.id.get_offset()
                 )
-                return cls(
+                demos = cls(
                     path=path,
                     episodes=[Episode.from_dict(json.loads(text)) for text in file["episodes"].asstr()[:]],
                     offsets=file["offsets"][:],
@@ -85,8 +89,35 @@ class Demonstrations:
                     distance_m=file["distance_m"][:],
                     labels=file["labels" if "labels" in file else "actions"][:],
                 )
-        except (OSError, KeyError, ValueError, TypeError) as error:
+            _check(demos)
+            return demos
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise ValueError(f"{path}: not a usable demonstration file ({error}); {REBUILD}") from None
+
+
+def _check(demos: Demonstrations) -> None:
+    """ValueError for arrays that do not agree, or hold what no walk has."""
+    num_frames, offsets = len(demos.features), demos.offsets
+    expected = {"poses": (num_frames, 3)} | dict.fromkeys(("actions", "distance_m", "labels"), (num_frames,))
+    for name, shape in {**expected, "offsets": (len(demos.episodes) + 1,)}.items():
+        if getattr(demos, name).shape != shape:
+            raise ValueError(f"{name}: expected {shape} for the features, got {getattr(demos, name).shape}")
+    for name in ("offsets", "actions", "labels"):
+        if not np.issubdtype(getattr(demos, name).dtype, np.integer):
+            raise ValueError(f"{name}: expected whole numbers, got {getattr(demos, name).dtype}")
+    if (offsets[0], offsets[-1]) != (0, num_frames) or (np.diff(offsets) < 1).any():
+        raise ValueError(f"offsets: expected a frame or more for each episode, and 0 to {num_frames} in all")
+    for name in ("actions", "labels"):
+        values = getattr(demos, name)
+        if not ((values >= 0) & (values < NUM_ACTIONS)).all():
+            raise ValueError(f"{name}: expected 0 to {NUM_ACTIONS - 1}, got {values.min()} to {values.max()}")
+    for name in ("poses", "distance_m"):
+        if not np.isfinite(getattr(demos, name)).all():
+            raise ValueError(f"{name}: expected finite numbers, got others")
+    flat = demos.features.reshape(-1).view(np.uint16)
+    for begin in range(0, len(flat), CHECKED_AT_ONCE):
+        if (flat[begin : begin + CHECKED_AT_ONCE] & 0x7FFF).max() >= 0x7C00:  # the exponent of infinity and NaN
+            raise ValueError("features: expected finite numbers, got others")
 
 
 def _difference(got: Mapping, expected: Mapping) -> str:

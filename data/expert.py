@@ -45,6 +45,10 @@ LONGEST = 1024  # actions
 LAYERS_BEYOND = 6  # of the backward search after its last start: poses beside the walk are estimated, too
 
 
+class NoWalk(ValueError):
+    """A start or a target that cannot be reached."""
+
+
 @dataclass(frozen=True, slots=True)
 class CostToGo:
     """Moves still needed from every lattice pose to one goal, STOP not counted; -1 where none was found."""
@@ -60,10 +64,10 @@ class CostToGo:
         return int(self.cost[self.lattice.place[row, column], int(heading_indices(np.array(pose[2:]))[0])])
 
     def walk(self, start: Pose) -> Walk:
-        """The shortest walk from any pose; ValueError where there is none."""
+        """The shortest walk from any pose; NoWalk where there is none."""
         floor = self.floor
         if not floor.is_free(np.array([start]))[0]:
-            raise ValueError(f"{floor.house_id}: unreachable start, an agent cannot stand at {start}")
+            raise NoWalk(f"{floor.house_id}: unreachable start, an agent cannot stand at {start}")
         heading = int(heading_indices(np.array(start[2:]))[0])
         actions = np.empty(LONGEST, np.int8)
         length = _search(
@@ -79,7 +83,7 @@ class CostToGo:
             *floor.grid,
         )
         if length < 0:
-            raise ValueError(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
+            raise NoWalk(f"{floor.house_id}: no walk found from {start} to {self.goal.view_points}")
         return replay(start, actions[:length].copy())
 
     def action(self, pose: Pose) -> Action:
@@ -118,8 +122,8 @@ def shortest_walks(
 ) -> list[Walk | None]:
     """The shortest walk from each start to the goal of the same place in the list, searched side by side.
 
-    Equal goals share a backward search. ValueError names a start or a target that cannot be reached; with `or_none`
-    there is None in its place.
+    Equal goals share a backward search. NoWalk names a start or a target that cannot be reached; with `or_none` there is
+    None in its place.
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
@@ -133,7 +137,7 @@ def shortest_walks(
     def attempt(task: Callable[..., Found], *args: object) -> Found | None:
         try:
             return task(*args)
-        except ValueError:
+        except NoWalk:
             if not or_none:
                 raise
             return None
@@ -152,7 +156,7 @@ def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose]
     asked = np.array([(x, z, heading_indices(np.array([a]))[0]) for x, z, a in starts], np.float64).reshape(-1, 3)
     arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, asked, STEP_X, STEP_Z)
     if not _cost_to_go(*arrays, *floor.grid):
-        raise ValueError(
+        raise NoWalk(
             f"{floor.house_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
         )
     return CostToGo(floor, goal, lattice, cost)

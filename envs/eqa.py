@@ -34,7 +34,7 @@ class EQAVectorEnv(VectorEnv):
     Ends: terminated by STOP, truncated after `max_steps`. Autoreset: SAME_STEP, so the observation after an end is the next
     episode's first one, and `final_obs` and `final_info` hold the last ones of the episode that ended.
     info, each with its mask `_key`: `distance_m` still to walk; `collided`, whether FORWARD was refused; `room`, index of the
-    room that the agent is in, -1 for none; `pose`; `episode`, index of the episode in `episodes`.
+    room that the agent is in, -1 for none; `pose`; `episode_index`, place of the episode in `episodes`.
 
     Agents take the episodes in a random order, all of them before one comes again. `reset(options={"episodes": indices})`
     starts agent n with episode indices[n] instead.
@@ -166,7 +166,7 @@ class EQAVectorEnv(VectorEnv):
             "collided": collided.copy(),
             "room": self.simulator.room,
             "pose": self.simulator.poses,
-            "episode": self._episode.copy(),
+            "episode_index": self._episode.copy(),
         }
         return values | {f"_{name}": agents.copy() for name in values}
 

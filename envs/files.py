@@ -16,26 +16,34 @@ from envs.progress import console
 
 
 def data_root() -> Path:
-    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. ValueError if it cannot be written."""
+    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. One that is there may be read-only, as
+    shared data on a cluster is, as long as nothing is missing in it."""
     named = os.environ.get("EQA_DATA")
     root = Path(named).expanduser() if named else Path.home() / ".cache" / "eqa"
+    if not root.is_dir():
+        _make_writable(root)
+    return root
+
+
+def _make_writable(folder: Path) -> None:
+    """Makes a folder where it is missing; ValueError if nothing can be written in it."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise ValueError(
-            f"data folder {root}: expected a folder that can be written, got {error.strerror}; "
+            f"data folder {folder}: expected a folder that can be written, got {error.strerror}; "
             "set EQA_DATA to another folder"
         ) from None
-    return root
 
 
 @contextmanager
 def missing(path: Path) -> Iterator[bool]:
     """Whether `path` is still to be made, by this process alone: others that want to make it wait here until it is there.
 
-    So several runs, or the processes of one run, can start at once; who dies leaves the work to the next.
+    So several runs, or the processes of one run, can start at once; who dies leaves the work to the next. ValueError where
+    the folder cannot be written.
     """
     if path.exists():
         yield False
@@ -45,7 +53,7 @@ def missing(path: Path) -> Iterator[bool]:
             f"{path}: a worker process imports the script that started it, which makes data once more; "
             'put what the script does behind if __name__ == "__main__":'
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_writable(path.parent)
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
         lock.acquire(timeout=1)

@@ -108,6 +108,11 @@ class Agent(nn.Module):
         try:
             modules = {name: rebuild(description) for name, description in fields["modules"].items()}
             agent = cls(**modules, vocabulary=Vocabulary.from_dict(fields["vocabulary"]), config=fields["config"])
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            spoilt = [
+                name for name, x in agent.state_dict().items() if x.is_floating_point() and not x.isfinite().all()
+            ]
+            if spoilt:
+                raise ValueError(f"weights that are not finite: {', '.join(spoilt[:3])}")
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path}: damaged or of another version ({error}); {REMEDY}") from None
         return agent.eval()

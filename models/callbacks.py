@@ -32,7 +32,7 @@ class Patience(EarlyStopping):
 
 
 class StageProgress(pl.Callback):
-    """A bar over all training steps with the last validation figures behind it; resumed stages start where they were."""
+    """A bar over all training steps with the last figures of validation, and of learning, behind it; resumed stages start where they were."""
 
     def __init__(self, name: str) -> None:
         self.name, self.shown, self.done = name, None, 0
@@ -51,6 +51,7 @@ class StageProgress(pl.Callback):
     def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
         self.done += 1
         figures = {k: v for k, v in trainer.callback_metrics.items() if k.startswith("val/")}
+        figures |= getattr(module, "latest", {})  # of its last step, where a step tells something
         self.advance(
             1, note=f"epoch {trainer.current_epoch + 1} " + " ".join(f"{k} {v:.3f}" for k, v in figures.items())
         )

@@ -36,7 +36,7 @@ def of_update(
     """All episodes, `size` at a time, alike in length, so that little is padding.
 
     Each chunk has batch, for `navigator`, and beside, for another one that is compared with it; answers and last_frames;
-    num_episodes of the update; where the `whole` walks are asked for also whole, and their returns and counts.
+    num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for also whole, and their returns and counts.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
     lengths = (rollout.counts if navigator.goes_on else there).sum(1)
@@ -50,6 +50,7 @@ def of_update(
             batch = {**own_steps(given), "state": rows(rollout.state, chosen)}
         batch = prepared(navigator, batch)
         chunk = {"batch": batch, "beside": batch if theirs is None else {**batch, "state": rows(theirs, chosen)}}
+        chunk["chosen"] = chosen
         chunk |= {"answers": rollout.answers[chosen], "last_frames": rollout.last_frames[chosen]}
         chunk["num_episodes"] = len(lengths)
         if whole:
@@ -61,6 +62,15 @@ def of_update(
             }
         chunks.append(chunk)
     return chunks
+
+
+@torch.no_grad()
+def begin_again(chunks: list[dict], rollout: Rollout, navigator: Navigator) -> None:
+    """Lets a navigator that has changed since the walk come to the spawns anew."""
+    if navigator.goes_on:
+        state = rollout.at_spawns(navigator)
+        for chunk in chunks:
+            chunk["batch"]["state"] = rows(state, chunk["chosen"])
 
 
 def episodes(rollout: Rollout, chosen: Int64[Tensor, " C"], *, longest: int | None = None) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from models.choosing import sharpen
-from models.chunks import Credit, episodes, of_update
+from models.chunks import Credit, begin_again, episodes, of_update
 from models.critic import Critic
 from models.imitation import OPTIMIZERS, known
 from models.parallel import add_up, mean_over_processes
@@ -118,8 +118,14 @@ class NavigatorReinforcement(pl.LightningModule):
         return {"navigator": self.navigator, "answerer": self.answerer}
 
     def setup(self, stage: str) -> None:
-        """Begins with the agent's weights; a checkpoint that is resumed from comes after this."""
-        agent = self.trainer.datamodule.agent
+        """Begins with the agent's weights; a checkpoint that is resumed from comes after this. ValueError where walks are
+        cut off whose ends nobody can estimate."""
+        wait, agent = self.trainer.datamodule.wait, self.trainer.datamodule.agent
+        if wait > 0 and self.critic is None:
+            raise ValueError(
+                f"wait: expected 0 without a critic, which tells what a walk that is cut off would earn, got {wait:g}; "
+                "set baseline=critic"
+            )
         for network in (self.navigator, self.start):
             network.load_state_dict(agent.navigator.state_dict())
             if self.hparams.temperature is not None:
@@ -131,7 +137,9 @@ class NavigatorReinforcement(pl.LightningModule):
         rollout = rollouts(self.navigator, self.answerer, batch)
         with rollouts.clock("learn"):
             figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
-        self._log_figures("train", {**_figures(rollout), **figures}, len(batch["rows"]))
+        earned = _figures(rollout)
+        self.latest = {f"train/{name}": float(earned[name]) for name in ("reward", "success", "d_delta")}
+        self._log_figures("train", {**earned, **figures}, len(batch["rows"]))
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         data = self.trainer.datamodule
@@ -184,6 +192,8 @@ class NavigatorReinforcement(pl.LightningModule):
             order = torch.randperm(len(chunks)).tolist()
             for step in range(steps):
                 chosen = order[step::steps]
+                if figures:
+                    begin_again([chunks[i] for i in chosen], rollout, self.navigator)
                 scale = share * len(chunks) / len(chosen)
                 figures.append(
                     self._update(

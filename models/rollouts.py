@@ -153,7 +153,7 @@ class _Walk:
         self.of, self.simulator, self.spawns, self.clock = of, simulator, spawns, of.clock
         self.known = spawns["known"].cpu().numpy()
         num, longest = len(self.known), int(self.known.max(initial=0)) + MAX_EPISODE_ACTIONS
-        self.features = np.zeros((num, longest, of.eyes.encoder.feature_size), np.float16)
+        self.features = np.zeros((num, longest + 1, of.eyes.encoder.feature_size), np.float16)
         self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
         for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
             history = slice(begin := int(of.demos.offsets[row]), begin + known)
@@ -229,17 +229,27 @@ class _Walk:
 
     def look(self, houses: Sequence[Scene], scenes: np.ndarray, targets: np.ndarray) -> None:
         """Whether the last view of each walk shows its target."""
-        last = self.poses[np.arange(len(self.steps)), self.steps - 1]  # what comes after the last action is not seen
+        last = self.poses[np.arange(len(self.steps)), self.steps]
         self.seen = target_shares(houses, scenes, last, targets) >= LEAST_SHARE
+
+    def _look_once_more(self, walkers: np.ndarray, ends: np.ndarray) -> None:
+        """What those see who did not stop, after their last action: they answer from it, as in evaluation."""
+        if len(walkers):
+            with self.clock("render"):
+                rgb = self.simulator.render(walkers)["rgb"]
+            with self.clock("encode"):
+                self.features[walkers, ends[walkers]] = self.of.eyes(rgb)
 
     def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"]) -> Rollout:
         """All that was recorded, answered and rewarded."""
         device, ends = right.device, self.known + self.steps
-        longest = int(ends.max(initial=1))
+        longest, who = int(ends.max(initial=1)), np.arange(len(ends))
+        stopped = self.actions[who, ends - 1] == Action.STOP
+        self._look_once_more(np.flatnonzero(~stopped), ends)
         frames = np.stack(
             [
                 last_frames(f[:end], answerer.num_frames, answerer.also_back)
-                for f, end in zip(self.features, ends, strict=True)
+                for f, end in zip(self.features, ends + ~stopped, strict=True)
             ]
         )
         last = torch.from_numpy(frames).to(device)
@@ -247,8 +257,6 @@ class _Walk:
             scores = answerer(last.float(), self.spawns["questions"], None)
             correct = scores.argmax(1) == right
             worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.of.rewards.graded else correct
-        who = np.arange(len(ends))
-        stopped = self.actions[who, ends - 1] == Action.STOP
         rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)
         own = (place >= self.known[:, None]) & (place < ends[:, None])
         walker, at = np.nonzero(own)

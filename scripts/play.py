@@ -43,6 +43,7 @@ CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 PAGE = Path(__file__).with_suffix(".html")
 HOST = "127.0.0.1"
 MOST_BYTES = 10_000  # of a request's body
+PATIENCE_S = 10  # for a client that sends nothing
 
 
 class PlayServer(ThreadingHTTPServer):
@@ -64,7 +65,7 @@ class PlayServer(ThreadingHTTPServer):
             "/state": self.game.state,
             "/history": self.game.history,
             "/rows": self.replays.rows,
-            "/replay": lambda: self.replays.replay(int(query.get("row", ""))),
+            "/replay": lambda: self.replays.replay(_row(query.get("row", ""))),
         }
         return pages[path]()
 
@@ -86,10 +87,15 @@ class PlayServer(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: PlayServer
+    timeout = PATIENCE_S
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        try:
+            address = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        except ValueError as error:
+            self._send(HTTPStatus.BAD_REQUEST, {"error": f"address: expected one of this page, got another ({error})"})
+            return
         if not self._is_allowed(query.get("token", "")):
             self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
         elif address.path == "/":
@@ -99,17 +105,28 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(lambda: self.server.get(address.path, query))
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
+        length = self.headers.get("Content-Length") or "0"
         if not self._is_allowed():
             self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
-        elif not 0 <= length <= MOST_BYTES:
+        elif not (length.isascii() and length.isdigit()):
+            self._send(HTTPStatus.BAD_REQUEST, {"error": f"Content-Length: expected a number of bytes, got {length!r}"})
+        elif len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"expected at most {MOST_BYTES} bytes"})
         else:
-            self._answer(lambda: self.server.post(urlsplit(self.path).path, self._body(length)))
+            self._post(int(length))
 
-    def _body(self, length: int) -> dict:
-        sent = json.loads(self.rfile.read(length) or "{}")
-        return sent if isinstance(sent, dict) else {}
+    def _post(self, length: int) -> None:
+        """Reads all that is sent before it asks the game, which others wait for."""
+        try:
+            path, sent = urlsplit(self.path).path, json.loads(self.rfile.read(length) or "{}")
+        except TimeoutError:
+            self.close_connection = True
+            error = f"expected a body of {length} bytes within {PATIENCE_S} s, got less"
+            self._send(HTTPStatus.REQUEST_TIMEOUT, {"error": error})
+        except (ValueError, RecursionError) as error:
+            self._send(HTTPStatus.BAD_REQUEST, {"error": f"expected a JSON object, got something else ({error})"})
+        else:
+            self._answer(lambda: self.server.post(path, sent if isinstance(sent, dict) else {}))
 
     def _is_allowed(self, token: str = "") -> bool:
         """Whether the request knows the token, in its header or address, and means this server.
@@ -155,6 +172,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nothing: addresses hold the token."""
+
+
+def _row(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"row: expected a whole number, got {text[:40]!r}")
+    return int(text)
 
 
 def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServer:

@@ -1,10 +1,12 @@
 """Demonstration files: what is written is read back, what is broken is refused, a killed build goes on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
+import jaxtyping
 import numpy as np
 import pytest
 import pytorch_lightning as pl
@@ -108,6 +110,47 @@ def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
     else:
         path.unlink()
     with pytest.raises(ValueError, match=r"train\.h5.*make_demos"):
+        Demonstrations.open(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "named"),
+    [
+        ("actions", lambda a: a[:-1], "actions: expected"),
+        ("actions", lambda a: a + 1, "actions: expected 0 to 3"),
+        ("actions", lambda a: a - 1, "actions: expected 0 to 3"),
+        ("actions", lambda a: a + 0.5, "actions: expected whole numbers"),
+        ("poses", lambda a: a[:, :2], "poses: expected"),
+        ("poses", lambda a: np.where(a == 101, np.nan, a), "poses: expected finite"),
+        ("distance_m", lambda a: np.where(a == 101, np.inf, a), "distance_m: expected finite"),
+        ("distance_m", lambda a: a[1:], "distance_m: expected"),
+        ("features", lambda a: a[:-1], "expected .* for the features"),
+        ("features", lambda a: np.where(a == 101, np.nan, a).astype(np.float16), "features: expected finite"),
+        ("features", lambda a: np.where(a == 101, -np.inf, a).astype(np.float16), "features: expected finite"),
+        ("features", lambda a: a.astype(np.float32), "features: expected contiguous rows of float16"),
+        ("offsets", lambda a: a[1:], "offsets: expected"),
+        ("offsets", lambda a: a + 1, "offsets: expected"),
+        ("offsets", lambda a: np.concatenate([a[:1], a[:1], a[2:]]), "offsets: expected a frame or more"),
+        ("offsets", lambda a: np.concatenate([a[:-1], a[-1:] - 1]), "offsets: expected"),
+        ("labels", lambda a: a[:-2], "labels: expected"),
+        ("labels", lambda a: a + 2, "labels: expected 0 to 3"),
+    ],
+)
+def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(
+    demos: Demonstrations,
+    path: Path,
+    name: str,
+    change: Callable,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as where users run it
+    with h5py.File(path, "r+") as file:
+        values = change(file["actions" if name == "labels" else name][:])
+        if name in file:
+            del file[name]
+        file[name] = values
+    with pytest.raises(ValueError, match=rf"train\.h5.*{named}"):
         Demonstrations.open(path)
 
 

@@ -1,10 +1,12 @@
 """The task as Gymnasium expects it: spaces, seeds, ends, autoreset, and its checker through an adapter for one agent."""
 
 import gymnasium as gym
+import jaxtyping
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from envs.actions import Action
 from envs.episode import Episode, Spawn
@@ -82,7 +84,7 @@ def test_make_vec_gives_an_environment_whose_observations_are_in_its_spaces(envs
         observation, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
         assert envs.observation_space.contains(observation)
         assert rewards.shape == terminated.shape == truncated.shape == (3,)
-        for name in ("distance_m", "collided", "room", "pose", "episode"):
+        for name in ("distance_m", "collided", "room", "pose", "episode_index"):
             assert len(info[name]) == 3 and info[f"_{name}"].all()
         for n in np.flatnonzero(terminated | truncated):
             assert envs.single_observation_space.contains(info["final_obs"][n])
@@ -96,7 +98,7 @@ def test_gymnasiums_own_checker_passes_for_one_agent():
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(envs):
     def run(seed):
         observation, info = envs.reset(seed=seed)
-        record = [observation["rgb"], observation["question"], info["episode"]]
+        record = [observation["rgb"], observation["question"], info["episode_index"]]
         actions = np.random.default_rng(0).integers(4, size=(60, 3))
         for row in actions:
             observation, rewards, terminated, truncated, info = envs.step(row)
@@ -107,7 +109,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(envs):
                 terminated,
                 truncated,
                 info["pose"],
-                info["episode"],
+                info["episode_index"],
             ]
         return record
 
@@ -142,8 +144,8 @@ def test_an_end_shows_the_next_start_at_once_and_keeps_the_last_frame(envs):
     before, distance_m = envs.simulator.render()["rgb"], envs.simulator.distance_m[0]
     observation, _, _, _, info = envs.step(np.array([Action.STOP, Action.LEFT, Action.LEFT]))
     assert (info["final_obs"][0]["rgb"] == before[0]).all() and info["final_obs"][1] is None
-    assert info["final_info"]["distance_m"][0] == distance_m and info["final_info"]["episode"][0] == 0
-    following = envs.episodes[info["episode"][0]]
+    assert info["final_info"]["distance_m"][0] == distance_m and info["final_info"]["episode_index"][0] == 0
+    following = envs.episodes[info["episode_index"][0]]
     assert info["pose"][0].tolist() == list(following.start)
     assert observation["question"][0].tolist()[: len(encode(following.question))] == encode(following.question)
     assert (observation["rgb"] == envs.simulator.render()["rgb"]).all()
@@ -151,9 +153,9 @@ def test_an_end_shows_the_next_start_at_once_and_keeps_the_last_frame(envs):
 
 def test_every_episode_comes_once_before_one_comes_again():
     envs = make(2)
-    seen = envs.reset(seed=0)[1]["episode"].tolist()
+    seen = envs.reset(seed=0)[1]["episode_index"].tolist()
     while len(seen) < 12:
-        seen += envs.step(np.full(2, Action.STOP))[4]["episode"].tolist()
+        seen += envs.step(np.full(2, Action.STOP))[4]["episode_index"].tolist()
     for first in (0, 4, 8):
         assert sorted(seen[first : first + 4]) == [0, 1, 2, 3]
 
@@ -200,3 +202,19 @@ def test_wrong_calls_are_refused():
     for indices in ([0], [0, 9], [-1, 0]):
         with pytest.raises(ValueError, match="episodes"):
             envs.reset(options={"episodes": indices})
+
+
+def test_gymnasium_s_own_wrappers_run(envs):
+    counted = RecordEpisodeStatistics(envs)
+    counted.reset(seed=0)
+    for t in range(6):
+        *_, info = counted.step(np.full(3, Action.STOP if t == 5 else Action.LEFT))
+    assert info["episode"]["l"].tolist() == [6, 6, 6] and (info["episode_index"] >= 0).all()
+
+
+@pytest.mark.parametrize("actions", [[0.5, 0, 0], [True, False, True], [0.0, 1.0, 2.0], [0, 1, 4], [0, 1]])
+def test_actions_that_are_no_whole_numbers_of_actions_are_refused(envs, actions, monkeypatch):
+    envs.reset(seed=0)
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as where users run it
+    with pytest.raises(ValueError, match="actions: expected 3 whole numbers from 0 to 3"):
+        envs.step(np.array(actions))

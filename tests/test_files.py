@@ -11,9 +11,11 @@ import pytest
 from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
-from envs.files import data_root, fingerprint, written_aside
+from data.generated import GeneratedEQA
+from envs.files import data_root, fingerprint, missing, written_aside
 from envs.house.geometry import contains
 from envs.house.rasterizer import Camera
+from tests.test_generated import CountingEncode
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("envs", "data", "models", "scripts")
@@ -44,6 +46,46 @@ def test_a_data_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeyp
     monkeypatch.setenv("EQA_DATA", str(tmp_path / "file" / "data"))
     with pytest.raises(ValueError, match="expected a folder that can be written.*EQA_DATA"):
         data_root()
+
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_read_only: list[str] = []
+
+
+def _refuse(event: str, arguments: tuple) -> None:
+    """What a read-only file system refuses: root may write where the rights say that nobody may."""
+    if not _read_only or event not in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"):
+        return
+    named = arguments[0]
+    writes = event != "open" or bool(arguments[2] & WRITING)
+    if writes and isinstance(named, str | os.PathLike) and os.fspath(named).startswith(_read_only[0]):
+        raise OSError(30, "Read-only file system", str(named))
+
+
+sys.addaudithook(_refuse)
+
+
+def test_shared_data_that_is_read_only_is_used_and_what_is_missing_in_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQA_DATA", str(tmp_path / "data"))
+    numbers = dict.fromkeys(("train", "val", "test"), 2)
+
+    def source(seed: int) -> GeneratedEQA:
+        return GeneratedEQA(seed=seed, houses=numbers, questions=dict.fromkeys(numbers, 8), encode=CountingEncode())
+
+    source(0).build()
+    try:
+        _read_only.append(str(tmp_path / "data"))
+        again = source(0)
+        again.build()
+        assert len(again.demonstrations("test")) and again.houses["train"] and again.vocabulary.answers
+        with pytest.raises(ValueError, match="expected a folder that can be written, got Read-only.*EQA_DATA"):
+            source(1).build()
+        with pytest.raises(ValueError, match="Read-only"), missing(tmp_path / "data" / "new" / "file"):
+            pass
+    finally:
+        _read_only.clear()
 
 
 def test_a_fingerprint_follows_content_not_order() -> None:

@@ -4,8 +4,10 @@ import http.client
 import json
 import re
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import h5py
@@ -20,7 +22,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from data.demonstrations import Demonstrations
 from envs.actions import Action
 from models.human import picture
-from scripts.play import PlayServer, main
+from scripts.play import Handler, PlayServer, main
 from tests.human_game import make_game, make_replays
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -41,7 +43,9 @@ def server(tmp_path: Path) -> Iterator[PlayServer]:
         thread.join()
 
 
-def request(server: PlayServer, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, bytes]:
+def request(
+    server: PlayServer, method: str, path: str, body: str | bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=SECONDS)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
@@ -77,12 +81,53 @@ def test_a_token_in_the_address_opens_the_page_but_does_nothing(server: PlayServ
 
 
 def test_what_cannot_be_done_is_said_and_leaves_the_server_running(server: PlayServer) -> None:
-    for path, body in [("/act", "{}"), ("/act", '{"action": "fly", "step": 0}'), ("/answer", "[]"), ("/begin", "{")]:
+    refused = [
+        (409, "/act", "{}"),
+        (409, "/act", '{"action": "fly", "step": 0}'),
+        (409, "/answer", "[]"),
+        (400, "/begin", "{"),
+        (400, "/begin", "[" * 9000),
+        (400, "/begin", b"\xff"),
+    ]
+    for expected, path, body in refused:
         status, content = request(server, "POST", path, body, X_Token=server.token)
-        assert status == 409 and json.loads(content)["error"]
+        assert status == expected and json.loads(content)["error"]
     assert request(server, "POST", "/begin", "x" * 20_000, X_Token=server.token)[0] == 413
     assert request(server, "GET", "/replay?row=one", X_Token=server.token)[0] == 409
     assert json.loads(request(server, "GET", "/state", X_Token=server.token)[1])["phase"] == "ready"
+
+
+def raw(server: PlayServer, method: str, path: str, length: str) -> tuple[int, bytes]:
+    """What comes back for a request that no proper client sends."""
+    with closing(socket.create_connection(("127.0.0.1", server.server_port), timeout=SECONDS)) as client:
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nX-Token: {server.token}\r\n"
+        client.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+        head, content = b"".join(iter(lambda: client.recv(4000), b"")).split(b"\r\n\r\n", 1)
+    return int(head.split()[1]), content
+
+
+@pytest.mark.parametrize("length", ["ten", "-1", "1e3", "\u0663", "9" * 5000])
+def test_a_length_that_is_none_is_answered_with_a_sentence(server: PlayServer, length: str) -> None:
+    status, content = raw(server, "POST", "/begin", length)
+    assert status in (400, 413) and "expected" in json.loads(content)["error"] and server.game.phase == "ready"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_address_that_is_none_is_answered_with_a_sentence(server: PlayServer, method: str) -> None:
+    status, content = raw(server, method, "http://[half/begin", "0")
+    assert status == 400 and "expected" in json.loads(content)["error"]
+
+
+def test_who_never_sends_the_body_keeps_nobody_waiting_and_is_let_go(
+    server: PlayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "timeout", 1)
+    with closing(socket.create_connection(("127.0.0.1", server.server_port), timeout=SECONDS)) as client:
+        head = f"POST /begin HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nX-Token: {server.token}\r\n"
+        client.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        assert request(server, "GET", "/state", X_Token=server.token)[0] == 200
+        assert client.recv(4000).split()[1] == b"408"
+    assert server.game.phase == "ready"
 
 
 def test_walks_are_joined_by_a_command(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,18 @@ from omegaconf import DictConfig
 import train
 from data.practice import Practice, Spawning, questions_by_house
 from data.settings import spawned
-from envs.actions import Action
+from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.house.navigation import Goal
-from envs.house.simulator import HouseSimulator
+from envs.house.simulator import HouseSimulator, enter
 from models.chunks import Credit, of_update
+from models.evaluation import Evaluation
 from models.pacman import Pacman
 from models.reinforce import NavigatorReinforcement
 from models.returns import generalized_advantages, others_returns, returns_to_go, without_cut_ends
 from models.rollouts import Rewards, Rollouts
 from models.scoring import prepared
 from models.states import asked
+from models.walkers import NavigatorWalker
 from tests.toy_room import ToyRooms, untrained_agent
 from tests.toy_walks import CONFIGS, Cut, logged
 
@@ -238,6 +240,46 @@ def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(so
                 torch.testing.assert_close(judged.logits, alike.logits, rtol=1e-4, atol=1e-5)
 
 
+def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
+    agent, spawns = untrained_agent(source), some_spawns(source, samples=1)
+    with torch.no_grad():
+        agent.navigator.planner_head.bias[Action.STOP] = -1e9
+    walked = rollouts(source, sample=False)(agent.navigator, agent.answerer, spawns)
+    assert not walked.stopped.any() and (walked.counts.sum(1) == MAX_EPISODE_ACTIONS).all()
+    demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", eyes=source.encode)
+    batch = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
+    simulator, scenes = enter([demos.episodes[s.row].scene_id for s in batch], source.house)
+    start = evaluation._start(batch, simulator, scenes)
+    simulator.reset(np.arange(4), scenes, start.poses, [Goal.of(e) for e in start.episodes])
+    walker = NavigatorWalker(agent.navigator)
+    walker.begin(start)
+    played = evaluation._walk(walker, simulator, scenes)
+    frames, _ = evaluation._frames(agent.answerer, batch, played, simulator)
+    assert frames.equal(walked.last_frames.float()) and (played.num_actions == MAX_EPISODE_ACTIONS).all()
+
+
+def test_each_step_of_an_update_begins_where_the_navigator_now_comes_to_the_spawns(tmp_path, source, monkeypatch):
+    made, judged, make, judge = [], [], Rollouts.__call__, Pacman.judge
+
+    def kept(self, *given):
+        made.append(make(self, *given))
+        return made[-1]
+
+    def watched(navigator, batch):
+        if torch.is_grad_enabled():
+            judged.append((batch["state"].hidden[0], made[-1].at_spawns(navigator).hidden[0]))
+        return judge(navigator, batch)
+
+    monkeypatch.setattr(Rollouts, "__call__", kept)
+    monkeypatch.setattr(Pacman, "judge", watched)
+    words = [*PPO, f"{LEARN}lr=0.01", "stages.navigator.data.updates=1", "stages.navigator.max_epochs=1"]
+    fit(configured(tmp_path / "run", source, *words), source)
+    (first, _), *_, (last, _) = judged
+    assert len(judged) == 4 and not first.equal(last)
+    for given, now in judged:  # the same walks, in another order
+        torch.testing.assert_close(given.detach().flatten().sort().values, now.detach().flatten().sort().values)
+
+
 def test_stragglers_are_cut_off_where_that_is_asked_for(source):
     agent, spawns = untrained_agent(source), some_spawns(source)
     whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
@@ -386,6 +428,7 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
         (["stages.navigator.data.num_envs=0"], "num_envs"),
         (["stages.navigator.data.houses=9"], "houses"),
         (["checkpoint=last"], "checkpoint"),
+        (["stages.navigator.data.wait=0.5"], "wait: expected 0 without a critic"),
     ):
         with pytest.raises(ValueError, match=named):
             fit(configured(tmp_path / "run", source, *words), source)

@@ -165,8 +165,11 @@ class HouseSimulator:
     def step(self, actions: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
         """Moves every agent; True where a forward move was refused. ValueError for an id that is no action."""
         actions = np.asarray(actions)
-        if actions.shape != (self.num_agents,) or not ((actions >= 0) & (actions < NUM_ACTIONS)).all():
-            raise ValueError(f"actions: expected {self.num_agents} ids from 0 to {NUM_ACTIONS - 1}, got {actions}")
+        whole = actions.shape == (self.num_agents,) and np.issubdtype(actions.dtype, np.integer)
+        if not whole or not ((actions >= 0) & (actions < NUM_ACTIONS)).all():
+            raise ValueError(
+                f"actions: expected {self.num_agents} whole numbers from 0 to {NUM_ACTIONS - 1}, got {actions!r}"
+            )
         self._check_ready()
         collided = np.zeros(self.num_agents, np.bool_)
         _move(
