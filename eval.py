@@ -11,20 +11,18 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from data.questions import ALL_SPLITS
 from envs.files import file_fingerprint
 from envs.progress import console
 from models.agent import Agent
 from models.eyes import Eyes
-from models.results import known_plays, write_results
+from models.results import write_results
 from models.run_card import RunCard
+from models.settings import refuse_wrong_settings
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
 def main(cfg: DictConfig) -> None:
-    if cfg.split not in ALL_SPLITS:
-        raise ValueError(f"split: expected one of {ALL_SPLITS}, got {cfg.split!r}")
-    known_plays(cfg.plays)
+    refuse_wrong_settings(cfg)
     agent = Agent.load(Path(cfg.checkpoint))
     asked = OmegaConf.to_container(cfg, resolve=True)
     for group, name in (("scale", "name"), ("data", "question_set"), ("data", "balance"), ("data", "seed")):

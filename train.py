@@ -28,6 +28,7 @@ from models.callbacks import Patience, Reseed, StageProgress
 from models.preemption import StopOnSignals, stop_on_signals
 from models.run_card import KeepCard, RunCard
 from models.saving import CheckpointsAside, newest_checkpoint
+from models.settings import refuse_wrong_settings
 
 FINISHED = "finished"
 LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind
@@ -115,6 +116,7 @@ def run(cfg: DictConfig, folder: Path) -> None:
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="train")
 def main(cfg: DictConfig) -> None:
+    refuse_wrong_settings(cfg)
     folder = Path(cfg.run_folder)
     console.quiet = rank_zero_only.rank > 0
     if (folder / FINISHED).exists():

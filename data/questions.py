@@ -124,6 +124,7 @@ _LEAST: dict[str, Callable[[Balance], tuple[int, int]]] = {
     "entropy": lambda balance: (balance.min_houses, 2),
     "paired": lambda balance: (2, 2),
 }
+BALANCES = tuple(_LEAST)
 
 
 def configuration(

@@ -11,7 +11,7 @@ from torch import nn
 
 from data.vocabulary import Vocabulary
 from envs.files import written_aside
-from models.answerer import Answerer, QuestionOnly
+from models.answerer import Answerer
 from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
 from models.choosing import checked_odds
@@ -24,15 +24,15 @@ from models.transformer import Transformer
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
 ANSWERERS = (Answerer, PlacesAnswerer)
-# `rebuild` knows the classes that have been imported.
-PARTS = (Encoder, ResidualEncoder, Backbone, *NAVIGATORS, *ANSWERERS, QuestionOnly)
+# Of an agent, and what each may be; `rebuild` knows the classes that have been imported.
+PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
 
 
 class Agent(nn.Module):
-    """Walks and answers. `question_only` is the language baseline that is reported beside it.
+    """Walks and answers.
 
     `config` is what the run was composed from, plain values only; it is kept for the reader and never instantiated.
     ValueError when the parts do not fit each other.
@@ -45,19 +45,18 @@ class Agent(nn.Module):
         answerer: nn.Module,
         vocabulary: Vocabulary,
         *,
-        question_only: nn.Module | None = None,
         config: dict | None = None,
     ):
         super().__init__()
-        self.encoder, self.navigator, self.answerer, self.question_only = encoder, navigator, answerer, question_only
+        self.encoder, self.navigator, self.answerer = encoder, navigator, answerer
         self.vocabulary, self.config = vocabulary, config or {}
         expected = {
             "vocabulary_size": len(vocabulary.words),
             "num_answers": len(vocabulary.answers),
             "feature_size": encoder.feature_size,
         }
-        for part in (navigator, answerer, question_only):
-            for name, value in () if part is None else expected.items():
+        for part in (navigator, answerer):
+            for name, value in expected.items():
                 if part.arguments.get(name, value) != value:
                     kind, got = type(part).__name__, part.arguments[name]
                     raise ValueError(f"{kind}: expected {name}={value} to fit encoder and vocabulary, got {got}")
@@ -81,13 +80,12 @@ class Agent(nn.Module):
 
     def save(self, path: Path) -> None:
         """Writes the whole agent into one file, aside first and then renamed."""
-        parts = ("encoder", "navigator", "answerer", "question_only")
         document = {
             "format": FORMAT,
             "version": FORMAT_VERSION,
             "vocabulary": self.vocabulary.to_dict(),
             "config": self.config,
-            "modules": {name: describe(part) for name in parts if (part := getattr(self, name)) is not None},
+            "modules": {name: describe(getattr(self, name)) for name in PARTS},
         }
         with written_aside(Path(path)) as aside:
             torch.save(document, aside)
@@ -106,7 +104,7 @@ class Agent(nn.Module):
             got = f"{found[0]} version {found[1]}" if found[0] else "another kind of file"
             raise ValueError(f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {got}; {REMEDY}")
         try:
-            modules = {name: rebuild(description) for name, description in fields["modules"].items()}
+            modules = {name: rebuild(fields["modules"][name]) for name in PARTS}
             agent = cls(**modules, vocabulary=Vocabulary.from_dict(fields["vocabulary"]), config=fields["config"])
             spoilt = [
                 name for name, x in agent.state_dict().items() if x.is_floating_point() and not x.isfinite().all()

@@ -2,11 +2,11 @@
 
 Accuracies of four, by split and question type, each with a 95 % interval:
 - *chance*: the mean over a split's questions of 1/k, k the number of different answers that the question's string has in
-  that split. Where each of the k occurs equally often (balance `paired`), nothing that only hears the question does
-  better; elsewhere it can, and a string that is asked once has a chance of 1.
+  that split; only where each of the k occurs equally often (balance `paired`), so that nothing that only hears the
+  question does better.
 - *majority*: the most frequent answer of train to the same string (`data.balance.MajorityBaseline`).
 - *bag of words*: a linear map of the words' counts.
-- *LSTM*: `models.answerer.QuestionOnly`, as the results table has it.
+- *LSTM*: `models.answerer.QuestionOnly`; the results table has it as "question only".
 
 The same string always gets the same prediction. So the two networks learn from the different strings of train, with
 their answers' counts as soft targets: the same loss as on all repetitions, and far cheaper. When to stop is chosen by the
@@ -71,6 +71,9 @@ class Training:
     patience: int = 10  # looks without a better one, after which it stops
 
 
+LSTM_TRAINING = Training(lr=0.01)
+
+
 class BagOfWords(nn.Module):
     """Answers from the words' counts alone, whatever their order. Same interface as `QuestionOnly`.
 
@@ -94,7 +97,7 @@ def blind_accuracies(
     *,
     seed: int = 0,
     bag_of_words: Training = Training(lr=0.05, batch=1 << 14, most_steps=300),
-    lstm: Training = Training(lr=0.01),
+    lstm: Training = LSTM_TRAINING,
 ) -> list[Accuracy]:
     """Of every model, split and question type, and over all types. A split without questions has no entry.
 
@@ -103,19 +106,38 @@ def blind_accuracies(
     if not asked.get("train"):
         raise ValueError(f"train: expected questions, got none (splits: {list(asked)}); a baseline learns from them")
     guesses = {MAJORITY: _guesses_of_majority(asked, vocabulary)}
-    size = len(vocabulary.words), len(vocabulary.answers)
+    given = (asked["train"], asked.get("val", {}), vocabulary)
     for name, kind, training in ((BAG_OF_WORDS, BagOfWords, bag_of_words), (LSTM, _small_lstm, lstm)):
-        with torch.random.fork_rng(devices=[]), _one_thread():
-            torch.manual_seed(seed)
-            model = fit(kind(*size), asked["train"], asked.get("val", {}), vocabulary, training=training)
-            guesses[name] = {split: _guesses_of_network(model, found, vocabulary) for split, found in asked.items()}
+        model = _fitted(kind, *given, seed=seed, training=training)
+        guesses[name] = {split: _guesses_of_network(model, found, vocabulary) for split, found in asked.items()}
     rows = []
     for split, found in asked.items():
-        rows += _accuracies(CHANCE, split, {key: c.total() / len(c) for key, c in found.items()}, found)
+        if found and all(len(set(c.values())) == 1 for c in found.values()):
+            rows += _accuracies(CHANCE, split, {key: c.total() / len(c) for key, c in found.items()}, found)
         for name, of_split in guesses.items():
             first = of_split[split]
             rows += _accuracies(name, split, {key: c[first[key]] for key, c in found.items()}, found)
     return rows
+
+
+def blind_lstm(train: Asked, val: Asked, vocabulary: Vocabulary, *, seed: int = 0) -> QuestionOnly:
+    """The strongest of them, fitted: the blind baseline of every table. Takes seconds."""
+    return _fitted(_small_lstm, train, val, vocabulary, seed=seed, training=LSTM_TRAINING)
+
+
+def _fitted(
+    kind: Callable[[int, int], nn.Module],
+    train: Asked,
+    val: Asked,
+    vocabulary: Vocabulary,
+    *,
+    seed: int,
+    training: Training,
+) -> nn.Module:
+    """The same for the same seed, whatever else has been drawn, and draws nothing from what others draw from."""
+    with torch.random.fork_rng(devices=[]), _one_thread():
+        torch.manual_seed(seed)
+        return fit(kind(len(vocabulary.words), len(vocabulary.answers)), train, val, vocabulary, training=training)
 
 
 def _accuracies(model: str, split: str, right: Mapping[tuple[str, str], float], asked: Asked) -> list[Accuracy]:
@@ -140,7 +162,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _small_lstm(vocabulary_size: int, num_answers: int) -> QuestionOnly:
-    """Half as wide as the results table's, and its words lie further apart: it has seconds to find what there is."""
+    """Half as wide as the answerers' encoders, and its words lie further apart: it has seconds to find what there is."""
     network = QuestionOnly(vocabulary_size, num_answers, hidden_size=64, dropout=0.2)
     nn.init.normal_(network.question.embedding.weight)
     return network

@@ -26,6 +26,7 @@ from data.balance import MajorityBaseline
 from data.datamodules import PADDED_ACTION, last_places
 from data.demonstrations import Demonstrations
 from data.generated import GeneratedEQA
+from data.question_counts import tally
 from data.settings import SETTINGS, Spawned, spawned
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.episode import Episode
@@ -39,6 +40,7 @@ from envs.house.simulator import HouseSimulator, enter
 from envs.metrics import answer_ranks, walk_metrics
 from envs.progress import progress
 from models.agent import Agent
+from models.blind import blind_lstm
 from models.eyes import Eyes
 from models.frontier import FrontierWalker
 from models.walkers import (
@@ -268,18 +270,21 @@ class Evaluation:
         features: torch.Tensor | None,
         mask: torch.Tensor | None = None,
     ) -> list[dict]:
-        """What an answerer says to each; the language baseline needs no frames."""
+        """What an answerer says to each; the blind baseline needs no frames."""
         vocabulary = self.agent.vocabulary
         questions = torch.from_numpy(vocabulary.encode_batch([e.question for e in episodes]))
         return _judge(episodes, answerer(features, questions, mask).numpy(), vocabulary.answers)
 
     def blind(self) -> list[dict]:
-        """Rows of those who answer without walking: the majority answer of each question, and the language model."""
+        """Rows of those who answer without walking: the majority answer of each question, and the strongest model of
+        `models.blind`."""
         episodes, vocabulary = self.demos.episodes, self.agent.vocabulary
-        majority = MajorityBaseline(self.source.episodes("train"), vocabulary).scores(episodes)
-        lines = {"majority": _judge(episodes, majority, vocabulary.answers)}
-        if self.agent.question_only is not None:
-            lines["question only"] = self._answers(self.agent.question_only, episodes, None)
+        train, val = (self.source.episodes(split) for split in ("train", "val"))
+        hears = blind_lstm(tally(train), tally(val), vocabulary)
+        lines = {
+            "majority": _judge(episodes, MajorityBaseline(train, vocabulary).scores(episodes), vocabulary.answers),
+            "question only": self._answers(hears, episodes, None),
+        }
         names = (
             "d_0",
             "d_T",

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from data.datamodules import NO_ANSWER
 from models.agent import ANSWERERS, NAVIGATORS
-from models.answerer import Answerer, QuestionOnly
+from models.answerer import Answerer
 from models.pacman import Pacman
 from models.parallel import over_processes
 
 CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
-ANSWERING = {answerer.__name__: answerer for answerer in (*ANSWERERS, QuestionOnly)}
+ANSWERING = {answerer.__name__: answerer for answerer in ANSWERERS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
@@ -93,7 +93,7 @@ class NavigatorImitation(_Imitation):
 
 
 class AnswererImitation(_Imitation):
-    """Cross-entropy of the answer, given the last frames of a shortest walk; `question_only` hides the frames.
+    """Cross-entropy of the answer, given the last frames of a shortest walk.
 
     `answerer` names a class, `options` are its further arguments; it gets of the sizes what it takes. Logs, for train and
     val: loss, accuracy.
@@ -109,7 +109,6 @@ class AnswererImitation(_Imitation):
         lr: float = 3e-4,
         optimizer: str = "adam",
         schedule: str = "constant",
-        question_only: bool = False,
         answerer: str = Answerer.__name__,
         options: dict | None = None,
     ):
@@ -118,8 +117,7 @@ class AnswererImitation(_Imitation):
         known("optimizer", optimizer, OPTIMIZERS)
         known("schedule", schedule, SCHEDULES)
         known("answerer", answerer, ANSWERING)
-        self.part = "question_only" if question_only else "answerer"
-        kind = QuestionOnly if question_only else ANSWERING[answerer]
+        kind = ANSWERING[answerer]
         sizes = {
             "vocabulary_size": vocabulary_size,
             "num_answers": num_answers,
@@ -132,7 +130,7 @@ class AnswererImitation(_Imitation):
     @property
     def parts(self) -> dict[str, nn.Module]:
         """What it fits of an agent."""
-        return {self.part: self.answerer}
+        return {"answerer": self.answerer}
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:
         return self._step(batch, "train")

@@ -14,7 +14,7 @@ import numpy as np
 
 from data.question_counts import pooled, scenes_per_question, word_counts
 from envs.files import written_aside
-from models.blind import ALL, CHANCE, MODELS, Accuracy
+from models.blind import ALL, CHANCE, MAJORITY, MODELS, Accuracy
 from models.question_tables import Counts, all_types, entropies, judged, paper_shares, walks
 
 matplotlib.use("Agg")
@@ -106,23 +106,32 @@ def _draw_blind(axis: Axes, blind: Sequence[Accuracy]) -> None:
     split = next(name for name in ("test", "val", "train") if name in splits)
     found = {(entry.question_type, entry.model): entry for entry in blind if entry.split == split}
     types = dict.fromkeys(entry.question_type for entry in blind)
-    kinds = [ALL, *(kind for kind in types if kind != ALL and (kind, CHANCE) in found)]
-    place, width = np.arange(len(kinds)), 0.8 / len(MODELS)
-    for nth, (model, color) in enumerate(zip(MODELS, OF_MODELS, strict=True)):
+    kinds = [ALL, *(kind for kind in types if kind != ALL and (kind, MAJORITY) in found)]
+    models = [(name, color) for name, color in zip(MODELS, OF_MODELS, strict=True) if (ALL, name) in found]
+    place, width = np.arange(len(kinds)), 0.8 / len(models)
+    for nth, (model, color) in enumerate(models):
         entries = [found[kind, model] for kind in kinds]
         mean = np.array([entry.mean for entry in entries])
         spread = None
-        if nth:  # chance is known, not measured
+        if model != CHANCE:  # which is known, not measured
             low, high = np.array([entry.interval for entry in entries]).T
             spread = 100 * np.maximum([mean - low, high - mean], 0)
         style = {"ecolor": "#333333", "elinewidth": 0.8, "capsize": 2}
-        axis.bar(place + (nth - 1.5) * width, 100 * mean, width, yerr=spread, color=color, label=model, error_kw=style)
+        axis.bar(
+            place + (nth - (len(models) - 1) / 2) * width,
+            100 * mean,
+            width,
+            yerr=spread,
+            color=color,
+            label=model,
+            error_kw=style,
+        )
     axis.set(xticks=place, title=f"answering without looking, {split}: % right, with 95 % intervals", ylim=(0, 115))
-    labels = [f"{kind} ({found[kind, CHANCE].num})" for kind in kinds]
+    labels = [f"{kind} ({found[kind, MAJORITY].num})" for kind in kinds]
     slanted = {"rotation": 18, "ha": "right", "rotation_mode": "anchor", "fontsize": 8} if len(kinds) > 6 else {}
     axis.set_xticklabels(labels, **slanted)
     axis.set_yticks(range(0, 101, 20))
-    axis.legend(frameon=False, ncols=len(MODELS), loc="upper right")
+    axis.legend(frameon=False, ncols=len(models), loc="upper right")
 
 
 def _bars(axis: Axes, *, counted: Counter[str], title: str, color: object = MAIN) -> None:

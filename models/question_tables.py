@@ -15,7 +15,7 @@ from data.question_counts import Asked, SplitCounts, pooled, scenes_per_question
 from data.rules import load_rules
 from data.vocabulary import Vocabulary
 from envs.house.generator import HUMAN
-from models.blind import ALL, CHANCE, MODELS, Accuracy, blind_accuracies
+from models.blind import ALL, CHANCE, MAJORITY, MODELS, Accuracy, blind_accuracies
 from models.report import markdown
 
 PAPER_SET = "eqa_v1"
@@ -141,25 +141,28 @@ def blind_sheet(accuracies: Iterable[Accuracy]) -> Sheet:
     for entry in accuracies:
         cells.setdefault((entry.split, entry.question_type), {})[entry.model] = entry
     types = [kind for kind in dict.fromkeys(kind for _, kind in cells) if kind != ALL]
+    models = [name for name in MODELS if any(name in by_model for by_model in cells.values())]
     lines = []
     for split in dict.fromkeys(split for split, _ in cells):
         kinds = [kind for kind in types if (split, kind) in cells]
         for kind in (*kinds, ALL):
             by_model = cells[split, kind]
-            figures = (_with_interval(by_model[model]) for model in MODELS[1:])
-            chance = by_model[CHANCE]
-            lines.append([split, kind, f"{chance.num}", f"{100 * chance.mean:.1f}", *figures])
+            figures = (_cell(by_model.get(model)) for model in models)
+            lines.append([split, kind, f"{by_model[MAJORITY].num}", *figures])
     return Sheet(
         "answering without looking: % right",
-        ["split", "type", "n", *MODELS],
+        ["split", "type", "n", *models],
         lines,
-        "chance: 1 of the k answers that the same question has in the split, the most that these models can reach where all "
-        "k are equally frequent (balance paired). In brackets 95 % intervals.",
+        "chance: 1 of the k answers that the same question has in the split, the most that these models can reach; only where "
+        "all k are equally frequent (balance paired). In brackets 95 % intervals.",
         words=["type"],
     )
 
 
-def _with_interval(entry: Accuracy) -> str:
+def _cell(entry: Accuracy | None) -> str:
+    """With its interval, but for chance, which is known and not measured."""
+    if entry is None or entry.model == CHANCE:
+        return "-" if entry is None else f"{100 * entry.mean:.1f}"
     low, high = entry.interval
     return f"{100 * entry.mean:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
 

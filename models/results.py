@@ -26,7 +26,7 @@ from models.walkers import NavigatorWalker
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
 PLAYS = ("all", "own", "answerer")
-FITTED = ("navigator", "answerer", "question_only")  # parts of an agent
+FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
 

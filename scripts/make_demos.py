@@ -12,9 +12,12 @@ import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from models.settings import refuse_wrong_settings
+
 
 @hydra.main(version_base="1.3", config_path="../configs", config_name="demos")
 def main(cfg: DictConfig) -> None:
+    refuse_wrong_settings(cfg)
     instantiate(cfg.data).build()
 
 

@@ -38,6 +38,7 @@ from envs.progress import console
 from models.human import SPAWNS, Game, collect, tasks_of
 from models.replays import Replays
 from models.report import results_table
+from models.settings import check_settings
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 PAGE = Path(__file__).with_suffix(".html")
@@ -229,7 +230,9 @@ def main() -> None:
     try:
         if not arguments.collect:
             with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-                source = instantiate(compose("demos", overrides=arguments.words).data)
+                cfg = compose("demos", overrides=arguments.words)
+            check_settings(cfg)
+            source = instantiate(cfg.data)
             with make_server(arguments, source) as server:
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
                 console.print(f"{server.url}\nCtrl-C ends it and joins the walks", soft_wrap=True, highlight=False)

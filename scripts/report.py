@@ -1,13 +1,15 @@
-"""Results tables and plots over several runs: python scripts/report.py runs/il runs/il_seed-1 runs/lstm_q --out docs
+"""Results tables and plots over several runs: python scripts/report.py runs/il runs/il_seed-1 runs/lstm_q
 
 Reads each run's metrics.jsonl (and run.json). One line for each agent and spawn, with intervals over questions, deviations
 between seeds, and which differences between lines are more than chance, beside the paper's numbers. Writes results.md,
 results.csv, results-differences.csv, results.tex and plots, and prints the short of it. Runs that played other questions, on
-other data or with the same seed but other numbers are refused. With --keep FOLDER the rows are stored there, packed and small, and
+other data or with the same seed but other numbers are refused; so is a folder with a report of lines that these runs do not
+have, unless --force says to write over it. With --keep FOLDER the rows are stored there, packed and small, and
 the same report can be made of what is in FOLDER.
 """
 
 import argparse
+import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +33,17 @@ def report(
     against: str = REFERENCE,
     pairs: Sequence[tuple[str, str]] = (),
     resamples: int = 2000,
+    force: bool = False,
 ) -> list[Table]:
-    """Writes everything into `out`, and gives what is shown on a terminal. ValueError for what cannot be compared."""
+    """Writes everything into `out`, and gives what is shown on a terminal. ValueError for what cannot be compared, and for a
+    report in `out` that has other lines, unless `force`."""
     runs = read_runs(folders)
     lines = gather(runs)
+    if (others := _reported(out) - set(lines.agents)) and not force:
+        raise ValueError(
+            f"--out {out}: expected no report, or one of these lines; it has one with {len(others)} others, such as "
+            f"{min(others)!r}; name another folder, or write over it with --force"
+        )
     unknown = {name for pair in pairs for name in pair} - set(lines.agents)
     unknown |= {against} - {REFERENCE, *lines.agents}
     if unknown:
@@ -57,6 +66,15 @@ def report(
     return terminal_tables(lines, means, different, None if pairs else against)
 
 
+def _reported(out: Path) -> set[str]:
+    """The lines of the report that is there already."""
+    path = out / "results.csv"
+    if not path.is_file():
+        return set()
+    with path.open(newline="") as file:
+        return {row.get("agent", "") for row in csv.DictReader(file)}
+
+
 def _shown(pictures: dict[Path, str]) -> str:
     return "".join(f"\n![{caption}]({path.name})\n\n*{caption}.*\n" for path, caption in pictures.items())
 
@@ -74,6 +92,7 @@ if __name__ == "__main__":
     parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
     parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--force", action="store_true", help="write over a report of other lines")
     arguments = parser.parse_args()
     try:
         shown = report(
@@ -82,6 +101,7 @@ if __name__ == "__main__":
             against=arguments.against,
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
+            force=arguments.force,
         )
         kept = [keep(run, arguments.keep) for run in arguments.runs] if arguments.keep else []
     except ValueError as error:

@@ -24,6 +24,7 @@ from models.blind import (
     _counts,
     _words,
     blind_accuracies,
+    blind_lstm,
     fit,
     soft_cross_entropy,
 )
@@ -77,9 +78,27 @@ def test_on_a_paired_set_every_model_is_exactly_at_chance() -> None:
             assert found[model, split, kind] == pytest.approx(chance), (model, split, kind)
 
 
-def test_chance_is_the_mean_over_questions_of_one_in_k() -> None:
-    train = episodes_of(("q?", "a", "x"), ("q?", "b", "x"), ("q?", "a", "x"), ("r?", "a", "x"))
-    assert accuracies({"train": train}, lstm=QUICK)[CHANCE, "train", ALL] == pytest.approx((3 / 2 + 1) / 4)
+def test_chance_is_the_mean_over_questions_of_one_in_k_and_is_silent_where_answers_are_not_equally_frequent() -> None:
+    equal = episodes_of(("q?", "a", "x"), ("q?", "b", "x"), ("r?", "a", "x"))
+    unequal = episodes_of(("q?", "a", "x"), ("q?", "b", "x"), ("q?", "a", "x"), ("r?", "a", "x"))
+    found = accuracies({"train": unequal, "test": equal}, lstm=QUICK)
+    assert found[CHANCE, "test", ALL] == pytest.approx((2 / 2 + 1) / 3)
+    assert (CHANCE, "train", ALL) not in found and (LSTM, "train", ALL) in found
+
+
+def test_the_strongest_of_them_is_the_one_of_every_table_and_changes_no_other_draw() -> None:
+    train, test = asked_about(list(product(THINGS[:7], ROOMS))), asked_about(list(product(THINGS[7:], ROOMS)))
+    vocabulary = Vocabulary.of([*train, *test])
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    network = blind_lstm(tally(train), tally([]), vocabulary)
+    assert torch.equal(before, torch.get_rng_state())
+    words = torch.from_numpy(vocabulary.encode_batch([e.question for e in test]))
+    said = [vocabulary.answers[i] for i in network(None, words).argmax(1)]
+    right = np.mean([answer == e.answer for answer, e in zip(said, test, strict=True)])
+    rows = blind_accuracies({"train": tally(train), "val": {}, "test": tally(test)}, vocabulary)
+    (row,) = (r for r in rows if (r.model, r.split, r.question_type) == (LSTM, "test", ALL))
+    assert right == row.mean > 0.9
 
 
 def test_soft_targets_are_worth_as_much_as_repeated_questions() -> None:

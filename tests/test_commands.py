@@ -15,7 +15,7 @@ import torch
 from tests.toy_walks import TOY, logged
 
 ROOT = Path(__file__).parents[1]
-STAGES = ("navigator", "answerer", "question_only")
+STAGES = ("navigator", "answerer")
 
 
 def start(*words: str, **variables: str) -> subprocess.Popen:

@@ -22,7 +22,7 @@ from envs.house.house import House
 from envs.house.rasterizer import Camera, Renderer
 from envs.house.simulator import enter
 from models.agent import Agent
-from models.answerer import Answerer, QuestionOnly
+from models.answerer import Answerer
 from models.encoder import Encoder
 from models.evaluation import Evaluation, batches
 from models.eyes import Eyes
@@ -92,8 +92,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     eyes, vocabulary = source.encode, source.vocabulary
     sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
     agent = Agent(
-        eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary,
-        question_only=QuestionOnly(*sizes[:2]),
+        eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
     )  # fmt: skip
     return Evaluation(agent, source, "test", eyes=eyes)
 

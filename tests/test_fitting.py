@@ -49,7 +49,7 @@ def checkpoint(folder) -> dict:
 
 
 @pytest.mark.parametrize("cut", [Cut(0, 1), Cut(2, 1), CutWhileSaving()], ids=["first epoch", "mid-epoch", "saving"])
-@pytest.mark.parametrize("stage", ["navigator", "answerer", "question_only"])
+@pytest.mark.parametrize("stage", ["navigator", "answerer"])
 def test_a_cut_off_stage_goes_on_to_the_same_losses_and_weights(stage, cut, tmp_path):
     epochs = f"stages.{stage}.max_epochs=4"
     whole = fit(configured(tmp_path / "whole", epochs), stage)

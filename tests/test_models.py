@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from data.vocabulary import SPECIALS, Vocabulary
 from models.agent import Agent
-from models.answerer import Answerer, QuestionOnly
+from models.answerer import Answerer
 from models.choosing import START
 from models.encoder import Encoder
 from models.hierarchy import hierarchical_targets
@@ -328,7 +328,6 @@ def small_agent() -> Agent:
         Pacman(words, size, planner_hidden=12),
         Answerer(words, answers, size),
         VOCABULARY,
-        question_only=QuestionOnly(words, answers),
         config={"seed": 3, "scale": {"name": "tiny"}},
     ).eval()
 
@@ -342,8 +341,7 @@ def test_agent_survives_saving_and_loading(tmp_path):
     features = agent.eyes("float32")(rgb)
     assert torch.equal(again.eyes("float32")(rgb), features)
     questions = torch.from_numpy(VOCABULARY.encode_batch(["what color is the sofa?"] * 2))
-    for old, new in ((agent.answerer, again.answerer), (agent.question_only, again.question_only)):
-        assert torch.equal(new(features[:, None], questions), old(features[:, None], questions))
+    assert torch.equal(again.answerer(features[:, None], questions), agent.answerer(features[:, None], questions))
     old, new = (a.navigator.decide(a.navigator.initial_state(questions), features) for a in (agent, again))
     assert torch.equal(old.planner_logits, new.planner_logits)
 

@@ -1,11 +1,13 @@
 """Programs, relations, and the wording of questions about one house."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, replace
 from math import pi
 
 import pytest
+import yaml
 
 from data.operations import Undefined, World
 from data.programs import parse
@@ -213,6 +215,20 @@ def with_rules(tmp_path, old: str, new: str):
     path = tmp_path / "questions.yaml"
     path.write_text(text.replace(old, new, 1))
     return path
+
+
+def test_the_readme_s_lines_add_a_question_type_and_a_set_that_asks_it(tmp_path):
+    readme = (RULES.parents[1] / "README.md").read_text()
+    added = yaml.safe_load(re.search(r"```yaml\n(  sets:.*?)```", readme, re.DOTALL).group(1))
+    document = yaml.safe_load(RULES.read_text())
+    for part, entries in added.items():
+        document[part] |= entries
+    path = tmp_path / "questions.yaml"
+    path.write_text(yaml.safe_dump(document))
+    rules = load_rules(path)
+    (name,) = added["sets"]
+    house = house_of(thing("table", 3, 3, **TABLE), thing("cup", 3, 3, y=0.75, color="blue", **CUP))
+    assert asked(house, rules, list(rules.sets[name])) == {"what color is the thing on the table?": "blue"}
 
 
 def test_a_new_type_is_a_text_and_a_program(tmp_path):

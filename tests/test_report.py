@@ -78,6 +78,18 @@ def runs(tmp_path: Path) -> list[Path]:
     return folders
 
 
+def test_a_report_of_other_lines_is_not_written_over_unless_that_is_said(runs: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report(runs, out, resamples=50)
+    before = (out / "results.md").read_text()
+    with pytest.raises(ValueError, match=r"--out .*out: expected no report.*'100% odd\|_name_'.*--force"):
+        report(runs[:2], out, resamples=50)
+    assert (out / "results.md").read_text() == before
+    report(runs, out, resamples=50)
+    report(runs[:2], out, resamples=50, force=True)
+    assert (out / "results.md").read_text() != before
+
+
 def found(entries: list[dict], **where: object) -> dict:
     (entry,) = (e for e in entries if all(e[name] == value for name, value in where.items()))
     return entry
