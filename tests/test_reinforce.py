@@ -1,6 +1,5 @@
 """Learning by walking: what is credited with what, the gradient, and a world that is learned from scratch."""
 
-import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -104,46 +103,6 @@ def test_a_walk_s_log_probabilities_are_those_it_was_drawn_with():
     judged = navigator.judge(prepared(navigator, batch))
     total = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
     torch.testing.assert_close(total, logs.sum(), rtol=1e-4, atol=1e-3)
-
-
-def test_the_gradient_is_that_of_the_expected_reward():
-    """Against the derivative of the expectation over all courses of a walk of three steps, drawn out one by one."""
-    torch.manual_seed(1)
-    navigator = Pacman(
-        9, 6, planner_hidden=5, controller_hidden=4, image_size=4, question_hidden=4, dropout=0.0
-    ).double()
-    frames, question = torch.randn(1, 3, 6, dtype=torch.float64), torch.tensor([[2, 3]])
-    worth = torch.randn(4, 4, 4, dtype=torch.float64)
-    courses = [
-        (list(actions), list(planned))
-        for actions in itertools.product(range(4), repeat=3)
-        for planned in itertools.product([True, False], repeat=3)
-        if planned[0] and all(planned[t] or actions[t] == actions[t - 1] for t in (1, 2))
-    ]
-    expected, learned = 0.0, 0.0
-    for actions, planned in courses:
-        batch = {
-            "features": frames,
-            "actions": torch.tensor([actions]),
-            "questions": question,
-            "asked": torch.tensor([planned]),
-            "loss_from": torch.tensor([0]),
-            "weights": torch.full((1, 3), float(worth[tuple(actions)])),
-        }
-        judged = navigator.judge(prepared(navigator, batch))
-        log = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
-        expected = expected + log.exp() * worth[tuple(actions)]
-        credited = sum(
-            (part.weight * part.logits.log_softmax(1).gather(1, part.target[:, None]).squeeze(1)).sum()
-            for part in judged.values()
-        )
-        learned = learned + log.exp().detach() * credited
-    assert len(courses) > 64
-    for name, parameter in navigator.named_parameters():
-        one = torch.autograd.grad(expected, parameter, retain_graph=True, allow_unused=True)[0]
-        other = torch.autograd.grad(learned, parameter, retain_graph=True, allow_unused=True)[0]
-        if one is not None:
-            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9, msg=name)
 
 
 def test_advantages_are_returns_less_values_or_one_step_errors_and_end_with_the_episode():
