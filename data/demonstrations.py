@@ -29,6 +29,7 @@ from jaxtyping import Float, Int, UInt8
 from envs.actions import NUM_ACTIONS
 from envs.episode import Episode
 from envs.files import written_aside
+from envs.reading import named, parsed
 
 FORMAT = "eqa-demonstrations"
 FORMAT_VERSION = 2
@@ -65,12 +66,13 @@ class Demonstrations:
     @classmethod
     def open(cls, path: Path, *, configuration: Mapping | None = None) -> "Demonstrations":
         """Opens a file; ValueError if it is damaged, of another version, or was made with another configuration."""
-        try:
+        with named(path, "not a usable demonstration file", REBUILD):
             with h5py.File(path, "r") as file:
-                found = (file.attrs.get("format"), file.attrs.get("version"))
+                found = (attribute(file, "format"), file.attrs.get("version"))
                 if found != (FORMAT, FORMAT_VERSION):
                     raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
-                made_with = json.loads(file.attrs["configuration"])
+                _check_sizes(file, path.stat().st_size)
+                made_with = parsed(attribute(file, "configuration"))
                 if configuration is not None and made_with != dict(configuration):
                     raise ValueError(f"it was made with another configuration: {_difference(made_with, configuration)}")
                 features = file["features"]
@@ -81,7 +83,7 @@ class Demonstrations:
                 )
                 demos = cls(
                     path=path,
-                    episodes=[Episode.from_dict(json.loads(text)) for text in file["episodes"].asstr()[:]],
+                    episodes=[Episode.from_dict(parsed(text)) for text in file["episodes"].asstr()[:]],
                     offsets=file["offsets"][:],
                     features=mapped,
                     actions=file["actions"][:],
@@ -91,8 +93,13 @@ class Demonstrations:
                 )
             _check(demos)
             return demos
-        except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-            raise ValueError(f"{path}: not a usable demonstration file ({error}); {REBUILD}") from None
+
+
+def _check_sizes(file: h5py.File, most: int) -> None:
+    """ValueError for a dataset that claims to be larger than the file is."""
+    for name, dataset in file.items():
+        if not isinstance(dataset, h5py.Dataset) or dataset.size * dataset.dtype.itemsize > most:
+            raise ValueError(f"{name}: expected no more numbers than the file has room for")
 
 
 def _check(demos: Demonstrations) -> None:
@@ -165,8 +172,9 @@ def write(
         "poses": ("f8", (3,)),
         "distance_m": ("f4", ()),
     }
-    with written_aside(path) as aside, h5py.File(aside, "w") as file:
-        file.attrs.update(format=FORMAT, version=FORMAT_VERSION, configuration=json.dumps(dict(config), sort_keys=True))
+    with written_aside(path) as aside, h5py.File(aside, "w", libver="latest") as file:
+        about = {"format": FORMAT, "configuration": json.dumps(dict(config), sort_keys=True)}
+        file.attrs.update({name: np.bytes_(text) for name, text in about.items()} | {"version": FORMAT_VERSION})
         sets = {name: file.create_dataset(name, (num_frames, *tail), kind) for name, (kind, tail) in columns.items()}
         episodes, lengths, row = [], [np.zeros(1, np.int64)], 0
         for part in parts:
@@ -179,9 +187,21 @@ def write(
         if row != num_frames:
             raise ValueError(f"{path}: expected {num_frames} frames, got {row}")
         file["offsets"] = np.cumsum(np.concatenate(lengths))
-        file.create_dataset("episodes", data=episodes, dtype=h5py.string_dtype())
+        file["episodes"] = texts(episodes)
         for name, values in (extras or {}).items():
             file.create_dataset(name, data=values)
+
+
+def texts(values: Sequence[str]) -> np.ndarray:
+    """Texts as a dataset stores them: of one length. HDF5 has no checksum for others, and may never come back from them."""
+    encoded = [text.encode() for text in values]
+    return np.array(encoded, h5py.string_dtype(length=max(map(len, encoded), default=1) or 1))
+
+
+def attribute(file: h5py.File, name: str) -> str | None:
+    """A text beside the datasets."""
+    value = file.attrs.get(name)
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def build(

@@ -20,10 +20,10 @@ import h5py
 import numpy as np
 from jaxtyping import Float64
 
-from data.demonstrations import Demonstrations, Recording, read_part, write
+from data.demonstrations import Demonstrations, Recording, attribute, read_part, texts, write
+from envs.reading import named, parsed
 
 JOINED = "demonstrations.h5"
-_TEXT = h5py.string_dtype()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,13 @@ def load_walks(folder: Path, *, configuration: Mapping | None = None) -> list[Hu
     walks = []
     for path in _files(folder):
         try:
-            configuration = configuration or _made_with(path)
-            recording = read_part(path, configuration)
-            with h5py.File(path, "r") as file:
-                began, row = (file[name].asstr()[0] for name in ("began", "rows"))
-                walks.append(HumanWalk(recording, file["time_s"][:], began, json.loads(row)))
-        except (OSError, KeyError, ValueError) as error:
+            with named(path, "not a walk that can be read"):
+                configuration = configuration or _made_with(path)
+                recording = read_part(path, configuration)
+                with h5py.File(path, "r") as file:
+                    began, row = (file[name].asstr()[0] for name in ("began", "rows"))
+                    walks.append(HumanWalk(recording, file["time_s"][:], began, parsed(row)))
+        except ValueError as error:
             raise ValueError(f"{error}; a person's walk cannot be made again: move {path} to another folder") from None
     return sorted(walks, key=lambda walk: walk.began)
 
@@ -77,7 +78,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _made_with(path: Path) -> dict:
     with h5py.File(path, "r") as file:
-        return json.loads(file.attrs["configuration"])
+        return parsed(attribute(file, "configuration"))
 
 
 def _write(path: Path, walks: Sequence[HumanWalk], configuration: Mapping) -> None:
@@ -90,8 +91,8 @@ def _write(path: Path, walks: Sequence[HumanWalk], configuration: Mapping) -> No
         config=configuration,
         extras={
             "time_s": np.concatenate([walk.time_s for walk in walks]),
-            "began": np.array([walk.began for walk in walks], _TEXT),
-            "answers_given": np.array([walk.row["predicted"] for walk in walks], _TEXT),
-            "rows": np.array([json.dumps(walk.row) for walk in walks], _TEXT),
+            "began": texts([walk.began for walk in walks]),
+            "answers_given": texts([walk.row["predicted"] for walk in walks]),
+            "rows": texts([json.dumps(walk.row) for walk in walks]),
         },
     )

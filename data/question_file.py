@@ -16,6 +16,7 @@ from pathlib import Path
 
 from envs.episode import Episode
 from envs.files import written_aside
+from envs.reading import named, parsed, read_lines
 
 FORMAT = "eqa-questions"
 FORMAT_VERSION = 2
@@ -53,15 +54,15 @@ def write_questions(path: Path, questions: QuestionSet) -> None:
 
 def read_header(path: Path) -> dict:
     """The header of a question file; ValueError if it is missing, damaged or of another version."""
-    try:
-        with path.open() as file:
-            header = json.loads(file.readline())
+    with named(path, "not a usable question file", REBUILD):
+        header = parsed(next(read_lines(path), ""))
         found = (header["format"], header["version"])
         if found != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"expected {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}")
+        numbers = [number for of_split in header["counts"].values() for number in of_split.values()]
+        if any(type(number) is not int for number in numbers) or not isinstance(header["configuration"], dict):
+            raise ValueError("expected whole numbers in counts, and an object as configuration")
         return header
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not a usable question file ({error!r}); {REBUILD}") from None
 
 
 def stream_questions(path: Path, split: str) -> Iterator[Episode]:
@@ -70,19 +71,20 @@ def stream_questions(path: Path, split: str) -> Iterator[Episode]:
     if not expected:
         raise ValueError(f"{path}: no question in split {split!r}; {REBUILD}")
     found = 0
-    with path.open() as file:
-        next(file)
-        for number, line in enumerate(file, start=2):
-            try:
-                fields = json.loads(line)
+    with named(path, "not a usable question file", REBUILD):
+        lines = read_lines(path)
+        next(lines)
+        for number, line in enumerate(lines, start=2):
+            with named(path, f"line {number}: damaged", REBUILD):
+                fields = parsed(line)
                 if fields.pop("split") == split:
                     episode = Episode.from_dict(fields)
                     found += 1
-                    yield episode
                 elif found:
                     break
-            except (ValueError, KeyError, AttributeError) as error:
-                raise ValueError(f"{path}, line {number}: damaged ({error}); {REBUILD}") from None
+                else:
+                    continue
+            yield episode
     if found != expected:
         raise ValueError(f"{path}: expected {expected} questions in split {split!r}, got {found}; {REBUILD}")
 

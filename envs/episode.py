@@ -7,7 +7,9 @@ counter-clockwise seen from above, so a left turn adds to it; forward is (-sin h
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass
+
+from envs.reading import declared
 
 Pose = tuple[float, float, float]
 Point = tuple[float, float, float]
@@ -81,23 +83,10 @@ class Episode:
 
     @classmethod
     def from_dict(cls, entry: Mapping) -> "Episode":
-        """Rebuilds an episode from `to_dict`'s JSON; an unknown or missing key is a ValueError naming it."""
-        name = f"episode {entry.get('episode_id')!r}"
+        """Rebuilds an episode from `to_dict`'s JSON; an unknown or missing key, or another type, is a ValueError
+        naming it."""
+        name = entry.get("episode_id") if isinstance(entry, Mapping) else None
         try:
-            given = dict(entry)
-            if given.get("view_points") is not None:
-                given["view_points"] = tuple(map(tuple, given["view_points"]))
-            if given.get("touched") is not None:
-                given["touched"] = tuple(_of(Entity, one, low=tuple, high=tuple) for one in given["touched"])
-            if given.get("spawns") is not None:
-                given["spawns"] = {key: _of(Spawn, one, pose=tuple) for key, one in given["spawns"].items()}
-            return _of(cls, given)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise ValueError(f"{name}: {error}") from None
-
-
-def _of(kind: type, entry: Mapping, **convert: type) -> object:
-    """A dataclass from its fields; ValueError for one that it does not have."""
-    if unknown := set(entry) - {field.name for field in fields(kind)}:
-        raise ValueError(f"unknown fields {sorted(unknown)}")
-    return kind(**{**entry, **{name: of(entry[name]) for name, of in convert.items()}})
+            return declared(cls, entry)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"episode {name!r}: {error}") from None

@@ -3,7 +3,6 @@
 Axes: B frames, H W frame, F features.
 """
 
-import pickle
 from pathlib import Path
 
 import torch
@@ -11,6 +10,7 @@ from torch import nn
 
 from data.vocabulary import Vocabulary
 from envs.files import written_aside
+from envs.reading import named
 from models.answerer import Answerer
 from models.backbone import Backbone, FrozenBackbone
 from models.baselines import Lstm, Reactive
@@ -93,17 +93,14 @@ class Agent(nn.Module):
     @classmethod
     def load(cls, path: Path) -> "Agent":
         """Reads what `save` wrote, in evaluation mode on the CPU; ValueError names the file and what is wrong with it."""
-        try:
+        with named(path, "cannot be read as an agent's checkpoint", REMEDY):
             document = torch.load(path, map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ValueError(f"{path}: cannot be read as an agent's checkpoint ({reason}); {REMEDY}") from None
         fields = document if isinstance(document, dict) else {}
         found = (fields.get("format"), fields.get("version"))
         if found != (FORMAT, FORMAT_VERSION):
             got = f"{found[0]} version {found[1]}" if found[0] else "another kind of file"
             raise ValueError(f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {got}; {REMEDY}")
-        try:
+        with named(path, "damaged or of another version", REMEDY):
             modules = {name: rebuild(fields["modules"][name]) for name in PARTS}
             agent = cls(**modules, vocabulary=Vocabulary.from_dict(fields["vocabulary"]), config=fields["config"])
             spoilt = [
@@ -111,6 +108,4 @@ class Agent(nn.Module):
             ]
             if spoilt:
                 raise ValueError(f"weights that are not finite: {', '.join(spoilt[:3])}")
-        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"{path}: damaged or of another version ({error}); {REMEDY}") from None
         return agent.eval()

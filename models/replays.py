@@ -12,6 +12,7 @@ from envs.house.build import build_scene
 from envs.house.catalog import load_catalog
 from envs.house.house import House
 from envs.house.rasterizer import Camera, Renderer
+from envs.reading import named, parsed, read_lines
 from models.human import picture
 from models.pictures import plan_image
 
@@ -67,7 +68,10 @@ class Replays:
         } | {name: row.get(name) for name in LISTED}
 
     def _all(self) -> list[dict]:
-        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.is_file() else []
+        if not self.path.is_file():
+            return []
+        with named(self.path, "not the rows of a run", "evaluate again with python eval.py"):
+            return [_walked(parsed(line)) for line in read_lines(self.path)]
 
     def _target(self, row: dict) -> int | None:
         """Instance that the question asks about, None where the question set does not have the question."""
@@ -85,9 +89,18 @@ class Replays:
         return self._drawn[1]
 
 
-def _spawn(row: dict) -> str:
+def _walked(row: dict) -> dict:
+    """A row, if its walk is one or it has none."""
+    poses, actions = row.get("poses") or [], row.get("actions") or []
+    if np.array(poses, np.float64).reshape(-1, 3).shape != (len(poses), 3) or not set(actions) <= set(Action):
+        raise ValueError("expected poses of three numbers, and actions 0 to 3")
+    return {**row, "poses": poses, "actions": actions}
+
+
+def _spawn(row: dict) -> str | None:
     """As text; runs before spawns had names have the number of actions."""
-    return f"T-{row['spawn']}" if isinstance(row["spawn"], int) else row["spawn"]
+    spawn = row.get("spawn")
+    return f"T-{spawn}" if isinstance(spawn, int) else spawn
 
 
 def _house_seed(path: Path) -> int | None:

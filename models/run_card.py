@@ -28,6 +28,7 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.utilities import rank_zero_only
 
 from envs.files import written_aside
+from envs.reading import named, parsed, read_text
 
 ROOT = Path(__file__).parents[1]
 NAME = "run.json"
@@ -41,7 +42,7 @@ class RunCard:
 
     def __init__(self, folder: Path, *, row: str, seed: int, configuration: Mapping, data: Mapping) -> None:
         self.path = Path(folder) / NAME
-        before = json.loads(self.path.read_text()) if self.path.exists() else {}
+        before = _before(self.path)
         commits = [*filter(None, before.get("commit", "").split(", then ")), commit()]
         self.facts = {
             "command": command(),
@@ -85,6 +86,17 @@ class RunCard:
         took = {"time_s": round(self.time_before + time.monotonic() - self.began, 1), "memory_gb": self.memory_gb}
         with written_aside(self.path) as aside:
             aside.write_text(json.dumps({**self.facts, **took, "stages": self.stages}, indent=1) + "\n")
+
+
+def _before(path: Path) -> dict:
+    """What an earlier start wrote, if there was one; ValueError where it cannot be read."""
+    if not path.exists():
+        return {}
+    with named(path, "not a run's card", "delete it; the run's time so far is lost with it"):
+        before = parsed(read_text(path, "record"))
+        if not isinstance(before, dict):
+            raise TypeError("expected an object {...}")
+        return before
 
 
 class KeepCard(pl.Callback):

@@ -21,11 +21,13 @@ import numpy as np
 from jaxtyping import Float32
 
 from envs.files import written_aside
+from envs.reading import named, parsed, read_lines, read_text, shown
 from models.report import COLUMNS
 
 MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
 ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.xz"
 WALK = ("actions", "poses")  # columns that no table needs
+MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
@@ -80,16 +82,24 @@ def read_run(folder: Path) -> Run:
     if path is None:
         raise ValueError(f"{folder}: expected a run's folder with metrics.jsonl, got none; python eval.py writes one")
     lines: dict[Place, dict[str, Played]] = {}
-    for where, row in _rows(path):
-        place, episode, played = _played(row, where)
-        if episode in lines.setdefault(place, {}):
-            raise ValueError(f"{where}: expected each question once for {_name(place)}, got {episode} again")
-        lines[place][episode] = played
+    with named(path, "not the rows of a run", "evaluate again with python eval.py"):
+        for where, row in _rows(path):
+            place, episode, played = _played(row, where)
+            if episode in lines.setdefault(place, {}):
+                raise ValueError(f"{where}: expected each question once for {_name(place)}, got {episode} again")
+            lines[place][episode] = played
     if not lines:
         raise ValueError(f"{path}: expected rows, got an empty file; evaluate again with python eval.py")
     record_path = folder / "run.json"
-    record = next(iter(_objects(record_path)))[1] if record_path.is_file() else {}
-    return Run(folder, record, lines)
+    return Run(folder, _record(record_path) if record_path.is_file() else {}, lines)
+
+
+def _record(path: Path) -> dict:
+    ((where, record),) = _objects(path)
+    for name, kinds in (("row", str), ("seed", int | str), ("data", dict), ("configuration", dict)):
+        if name in record and not isinstance(record[name], kinds):
+            raise ValueError(f"{where}: {name}: expected {kinds}, got {shown(record[name])}; run it again")
+    return record
 
 
 def keep(run: Path, out: Path) -> Path:
@@ -134,9 +144,14 @@ def _rows(path: Path) -> Iterator[tuple[str, dict]]:
         if not isinstance(content.get("episode_id"), list):
             yield where, content
             continue
+        lengths = {len(column) for column in content.values() if isinstance(column, list)}
+        if len(lengths) > 1:
+            raise ValueError(f"{where}: expected columns of one length, got {sorted(lengths)}")
         for number in range(len(content["episode_id"])):
             row = {name: column[number] if isinstance(column, list) else column for name, column in content.items()}
             if row.get("distances") is not None:
+                if not 0 <= row["ep_len"] <= MOST_ACTIONS or type(row["distances_every"]) is not int:
+                    raise ValueError(f"{where}: ep_len: expected 0 to {MOST_ACTIONS}, got {row['ep_len']}")
                 steps = np.arange(int(row["ep_len"]) + 1)
                 kept = np.append(steps[: -1 : row["distances_every"]], steps[-1])
                 row["distances"] = np.interp(steps, kept, [*row["distances"], row["d_T"]])
@@ -145,21 +160,26 @@ def _rows(path: Path) -> Iterator[tuple[str, dict]]:
 
 def _objects(path: Path) -> Iterator[tuple[str, dict]]:
     """The objects of a file of one a line, or of one altogether, each with where it stands."""
-    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
-        for number, text in enumerate([file.read()] if path.suffix == ".json" else file, start=1):
+    with named(path, "not a file that a run writes", "evaluate again with python eval.py"):
+        for number, text in enumerate([read_text(path, "record")] if path.suffix == ".json" else read_lines(path), 1):
+            where = f"{path}:{number}"
             try:
-                content = dict(json.loads(text))
+                content = {**parsed(text)}
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"{path}:{number}: expected a JSON object, got {text[:40]!r}; if the run was cut off, start it again"
+                    f"{where}: expected a JSON object, got {text[:40]!r}; if the run was cut off, start it again"
                 ) from None
-            yield f"{path}:{number}", content
+            yield where, content
 
 
 def _played(row: dict, where: str) -> tuple[Place, str, Played]:
     missing = [name for name in IDENTITY if name not in row]
     if missing:
         raise ValueError(f"{where}: expected {', '.join(IDENTITY)}, got a row without {', '.join(missing)}")
+    for name in (*IDENTITY, "predicted"):
+        value = row.get(name)
+        if name != "spawn" and not (isinstance(value, str) or name == "predicted" and value is None):
+            raise ValueError(f"{where}: {name}: expected a text, got {shown(value)}")
     if not (row["spawn"] is None or isinstance(row["spawn"], str)):
         raise ValueError(
             f'{where}: spawn: expected a name such as "T-10", or null, got {row["spawn"]!r}; '
@@ -167,7 +187,7 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
         )
     values = {name: row.get(name) for name in MEASURED}
     for name, value in values.items():
-        if not (value is None or isinstance(value, int | float) and np.isfinite(value)):
+        if not (value is None or isinstance(value, int | float) and abs(value) < 1e9):
             raise ValueError(f"{where}: {name}: expected a number or null, got {value!r}")
     values = {name: _rounded(value) for name, value in values.items()}
     distances = row.get("distances")
@@ -176,7 +196,7 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
             raise ValueError(
                 f"{where}: distances: expected one for each of {len(row.get('poses') or [])} poses, got {len(distances)}"
             )
-        distances = np.array(distances, np.float32)
+        distances = np.clip(np.array(distances, np.float64), -1e9, 1e9).astype(np.float32)
     about = (row[name] for name in ("scene_id", "question_type", "question", "answer"))
     return (row["agent"], row["spawn"]), row["episode_id"], Played(*about, row.get("predicted"), values, distances)
 

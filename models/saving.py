@@ -1,7 +1,6 @@
 """Checkpoints of a stage: whole or not there, with the one before in reserve."""
 
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from envs.files import written_aside
 from envs.progress import console
+from envs.reading import named
 
 NEWEST, RESERVE = "last.ckpt", "last_but_one.ckpt"
-UNREADABLE = (OSError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, pickle.UnpicklingError)
 
 
 class CheckpointsAside(TorchCheckpointIO):
@@ -39,10 +38,10 @@ def newest_checkpoint(folder: Path) -> Path | None:
         if not path.exists():
             continue
         try:
-            torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
-        except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            console.print(f"[yellow]{path} cannot be read and is set aside ({reason}); the one before it is used")
+            with named(path, "cannot be read and is set aside", "the one before it is used"):
+                torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        except ValueError as error:
+            console.print(f"[yellow]{error}", soft_wrap=True)
             if rank_zero_only.rank == 0:
                 path.replace(path.with_name(f"{path.name}.damaged"))
         else:

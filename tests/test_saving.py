@@ -25,7 +25,7 @@ def test_a_torn_checkpoint_is_set_aside_and_the_one_before_is_used(tmp_path, cap
     capsys.readouterr()
     again = fit(configured(tmp_path / "cut", "stages.navigator.max_epochs=4"), "navigator")
     shown = capsys.readouterr().out.replace("\n", "")
-    assert str(newest) in shown and "cannot be read and is set aside" in shown
+    assert str(newest) in shown and ": cannot be read and is set aside" in shown
     assert (folder / "last.ckpt.damaged").exists() and (str(reserve) in shown) == (damage == "both")
     for a, b in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(a, b)

@@ -22,6 +22,7 @@ from typing import TextIO
 from data.benchmarks import as_question, expect, need
 from envs.episode import FRAMES, Entity, Episode
 from envs.files import written_aside
+from envs.reading import named, parsed, read_text
 
 SOURCE = "eqa_v1"
 SPLITS = ("train", "val", "test")  # EQA v1's code wants these three, empty or not
@@ -34,8 +35,8 @@ def read_eqa_v1(path: Path) -> dict[str, list[Episode]]:
 
     ValueError where it is damaged, or a house is in two splits. Houses in no split are left out with a warning.
     """
-    try:
-        document = need(json.loads(path.read_text()), ("questions", "splits"), where="the file")
+    with named(path, "not a usable eqa_v1.json"):
+        document = need(parsed(read_text(path, "questions")), ("questions", "splits"), where="the file")
         split_of = _split_of(document["splits"])
         frame = document.get("frame", FRAME)
         episodes: dict[str, list[Episode]] = {split: [] for split in document["splits"]}
@@ -48,8 +49,6 @@ def read_eqa_v1(path: Path) -> dict[str, list[Episode]]:
                 where = f"questions[{house!r}][{number}]"
                 expect(need(entry, ("house",), where=where)["house"] == house, house, entry["house"], where=where)
                 episodes[split_of[house]].append(from_entry(entry, frame=frame, where=where))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a usable eqa_v1.json ({error})") from None
     if homeless:
         message = (
             f"{path}: left out {sum(homeless.values())} questions of houses in no split, such as {min(homeless)!r}"

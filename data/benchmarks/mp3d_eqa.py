@@ -24,6 +24,7 @@ from envs.actions import LETTERS, TURN_RAD, Action
 from envs.episode import Entity, Episode, Point, Pose, Spawn
 from envs.files import written_aside
 from envs.house.habitat_files import DATASET, STAGE
+from envs.reading import named, parsed, read_text
 
 SOURCE = "mp3d_eqa_v1"
 SCENES = "data/scene_datasets/"  # what habitat-lab cuts off and puts its scenes_dir in place of
@@ -41,12 +42,9 @@ def read_mp3d_eqa(path: Path) -> list[Episode]:
 
     ValueError where it is damaged or habitat-lab would not take it.
     """
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            document = check(json.load(file))
+    with named(path, "not a usable MP3D-EQA file"):
+        document = check(parsed(read_text(path, "questions"), finite=False))
         return [from_entry(entry, where=f"episodes[{n}]") for n, entry in enumerate(document["episodes"])]
-    except (OSError, EOFError, ValueError) as error:
-        raise ValueError(f"{path}: not a usable MP3D-EQA file ({error})") from None
 
 
 def write_mp3d_eqa(

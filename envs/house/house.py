@@ -6,17 +6,17 @@ geometry: `envs.house.scene` builds that from the house and the furniture catalo
 """
 
 import json
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from functools import cache
-from math import cos, isfinite, sin
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from math import cos, sin
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
 
 from envs.files import written_aside
+from envs.reading import declared, named, parsed, read_text, shown
 
 FORMAT = "eqa-house"
 FORMAT_VERSION = 2
+_REMEDY = "docs/house-format.md says what is in one, python scripts/make_houses.py makes generated ones anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,71 +100,41 @@ class House:
 
     @classmethod
     def load(cls, path: Path) -> "House":
-        """Reads a house file; ValueError names the file, the entry and what is wrong with it."""
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        """Reads a house file; ValueError names the file, the entry and what is wrong with it, sizes included."""
+        with named(path, "not a house file", _REMEDY):
+            document = parsed(read_text(path, "house"))
             if not isinstance(document, dict):
-                raise TypeError(f"expected an object {{...}}, got {_shown(document)}")
+                raise TypeError(f"expected an object {{...}}, got {shown(document)}")
             found = (document.pop("format", None), document.pop("version", None))
             if found != (FORMAT, FORMAT_VERSION):
                 raise ValueError(
                     f"expected format {FORMAT} version {FORMAT_VERSION}, got {found[0]} version {found[1]}"
                 )
-            return _read(cls, document, "")
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise ValueError(
-                f"{path}: not a house file ({error}); docs/house-format.md says what is in one, "
-                "python scripts/make_houses.py makes generated ones anew"
-            ) from None
+            house = declared(cls, document)
+            check_sizes(house)
+            return house
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"expected finite numbers, got {name}")
+# What nobody builds, and what would take for ever to look at.
+MOST = {"rooms": 500, "walls": 5000, "openings": 5000, "objects": 10000}
+HEIGHTS_M = (1.5, 50.0)
+FARTHEST_M = 1000.0  # from the origin
 
 
-def _shown(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _read(kind: Any, value: object, where: str) -> Any:
-    """A JSON value as the type that a field of the document declares; ValueError says where it is another."""
-    if is_dataclass(kind):
-        return _read_entry(kind, value, where)
-    if isinstance(kind, UnionType):
-        return None if value is None else _read(get_args(kind)[0], value, where)
-    if get_origin(kind) is list:
-        if not isinstance(value, list):
-            raise ValueError(f"{where}: expected a list, got {_shown(value)}")
-        return [_read(get_args(kind)[0], entry, f"{where}[{place}]") for place, entry in enumerate(value)]
-    if get_origin(kind) is tuple:
-        kinds = get_args(kind)
-        if not isinstance(value, list) or len(value) != len(kinds):
-            raise ValueError(f"{where}: expected {len(kinds)} numbers, got {_shown(value)}")
-        return tuple(_read(part, entry, where) for part, entry in zip(kinds, value, strict=True))
-    if kind is float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise ValueError(f"{where}: expected a finite number, got {_shown(value)}")
-        return float(value)
-    if type(value) is not kind:
-        names = {str: "a text", int: "a whole number", bool: "true or false"}
-        raise ValueError(f"{where}: expected {names[kind]}, got {_shown(value)}")
-    return value
-
-
-def _read_entry(kind: type, value: object, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise TypeError(f"{where}: expected an object {{...}}, got {_shown(value)}")
-    kinds, needed = _keys(kind)
-    unknown, missing = sorted(set(value) - set(kinds)), sorted(needed - set(value))
-    if unknown or missing:
-        what = f"no key {unknown[0]!r}" if unknown else f"the key {missing[0]!r}"
-        raise ValueError(f"{where or 'house'}: expected {what}; keys are {', '.join(kinds)}")
-    return kind(**{key: _read(kinds[key], part, f"{where}.{key}".lstrip(".")) for key, part in value.items()})
-
-
-@cache
-def _keys(kind: type) -> tuple[dict[str, Any], set[str]]:
-    """Types by key, and the keys that must be there."""
-    needed = {entry.name for entry in fields(kind) if entry.default is MISSING and entry.default_factory is MISSING}
-    return {entry.name: get_type_hints(kind)[entry.name] for entry in fields(kind)}, needed
+def check_sizes(house: House) -> None:
+    """ValueError for a house with more than there can be, higher or wider than houses are."""
+    for name, most in MOST.items():
+        if (count := len(getattr(house, name))) > most:
+            raise ValueError(f"{name}: expected at most {most}, got {count}")
+    low, high = HEIGHTS_M
+    if not low <= house.height_m <= high:
+        raise ValueError(f"height_m: expected {low:g} to {high:g} m, got {house.height_m:g}")
+    lengths = chain(
+        (("rooms", n) for room in house.rooms for corner in room.polygon for n in corner),
+        (("walls", n) for wall in house.walls for n in (*wall.start, *wall.end, wall.thickness_m)),
+        (("openings", n) for o in house.openings for n in (o.offset_m, o.width_m, o.bottom_m, o.top_m)),
+        (("objects", n) for thing in house.objects for n in (*thing.position, *thing.size_m, thing.heading_rad)),
+    )
+    for name, value in lengths:
+        if not abs(value) <= FARTHEST_M:
+            raise ValueError(f"{name}: expected lengths and places within {FARTHEST_M:g} m, got {value:g}")

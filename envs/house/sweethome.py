@@ -12,9 +12,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from envs.house.geometry import Point
+from envs.reading import LIMITS, named
 
-MOST_BYTES = 32 << 20  # of Home.xml, unpacked
-MOST_ELEMENTS = 200_000
+MOST_BYTES = LIMITS["home"]  # of Home.xml, unpacked
+MOST_ELEMENTS, MOST_DEEP = 200_000, 100
+MOST = {"walls": 2000, "rooms": 500, "pieces": 10_000}
+AT_ONCE = 1 << 16  # characters of XML
 _FARTHEST_M = 1000.0
 _REMEDY = "open it with Sweet Home 3D 5.3 or newer and save it again"
 
@@ -79,11 +82,8 @@ class Home:
 
 def read_home(path: Path) -> Home:
     """The home in a file. ValueError names the file, what is wrong, and what to do."""
-    try:
+    with named(path, "not a Sweet Home 3D home that can be read"):
         return _home(_parse(_xml(path)), path.stem)
-    # zipfile raises NotImplementedError for a compression that it does not know
-    except (OSError, ValueError, ElementTree.ParseError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise ValueError(f"{path}: not a Sweet Home 3D home that can be read ({error})") from None
 
 
 def _xml(path: Path) -> bytes:
@@ -110,11 +110,28 @@ def _parse(content: bytes) -> ElementTree.Element:
         raise ValueError(f"expected XML in UTF-8; {_REMEDY}") from None
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # a home needs neither, and entities can grow without end
         raise ValueError(f"expected no document type or entities in Home.xml; {_REMEDY}")
-    root = ElementTree.fromstring(text)
+    root = _counted(text)
     if root.tag != "home":
         raise ValueError(f"expected the element <home>, got <{root.tag}>; give a .sh3d file or its Home.xml")
-    if sum(1 for _ in root.iter()) > MOST_ELEMENTS:
-        raise ValueError(f"expected at most {MOST_ELEMENTS} elements, got more; delete what is not needed")
+    return root
+
+
+def _counted(text: str) -> ElementTree.Element:
+    """The root element; stops reading where there are more elements, or deeper ones, than a home has."""
+    parser, depth, count = ElementTree.XMLPullParser(("start", "end")), 0, 0
+    root = None
+    for begin in range(0, len(text), AT_ONCE):
+        parser.feed(text[begin : begin + AT_ONCE])
+        for event, element in parser.read_events():
+            root = element if root is None else root
+            count, depth = (count + 1, depth + 1) if event == "start" else (count, depth - 1)
+            if count > MOST_ELEMENTS or depth > MOST_DEEP:
+                raise ValueError(
+                    f"expected at most {MOST_ELEMENTS} elements, {MOST_DEEP} deep, got more; delete what is not needed"
+                )
+    parser.close()
+    if root is None:
+        raise ValueError("expected XML, got nothing")
     return root
 
 
@@ -122,8 +139,9 @@ def _home(root: ElementTree.Element, stem: str) -> Home:
     properties = {entry.get("name"): entry.get("value", "") for entry in root.findall("property")}
     home = Home(stem, properties.get("Author", ""), _metres(root, "wallHeight", 2.5, above=1.0))
     level = _ground(root, home)
-    kept = [entry for entry in root if level is None or entry.get("level", level) == level]
-    left_out = Counter(entry.tag for entry in root if entry not in kept)
+    is_kept = [level is None or entry.get("level", level) == level for entry in root]
+    kept = [entry for entry, fits in zip(root, is_kept, strict=True) if fits]
+    left_out = Counter(entry.tag for entry, fits in zip(root, is_kept, strict=True) if not fits)
     for tag, count in left_out.items():
         home.notes.append(f"{count} x <{tag}> on other levels: only the ground level is read")
     for entry in kept:
@@ -135,6 +153,9 @@ def _home(root: ElementTree.Element, stem: str) -> Home:
             _add_pieces(entry, home, group="", hidden=False)
         elif entry.tag == "polyline":
             home.notes.append("a <polyline>: lines on the plan are not part of the home")
+    for name, most in MOST.items():
+        if (count := len(getattr(home, name))) > most:
+            raise ValueError(f"expected at most {most} {name}, got {count}; delete what is not needed")
     if not home.walls and not home.rooms:
         raise ValueError("expected walls or rooms on the ground level, got none")
     return home

@@ -21,6 +21,7 @@ from envs.house.sweethome_furniture import add_pieces
 from envs.house.sweethome_names import Report, best_key, names, plain
 from envs.house.sweethome_openings import add_openings, clear_leaves
 from envs.house.sweethome_plan import BORDER_M, Plan, PlanWall, read_plan
+from envs.reading import named
 
 _PARAPET_M = 1.0
 _ROUND_M = 0.1  # a wall that is lower than the house by no more than this is as high as the house
@@ -29,10 +30,8 @@ _ROUND_M = 0.1  # a wall that is lower than the house by no more than this is as
 def import_home(path: Path, house_id: str) -> tuple[House, Report]:
     """A house from a `.sh3d` file or `Home.xml`. ValueError names the file and what cannot be read."""
     home = read_home(path)
-    try:
+    with named(path, "not a home that can become a house"):
         return _house(home, house_id)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _house(home: Home, house_id: str) -> tuple[House, Report]:

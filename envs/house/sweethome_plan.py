@@ -107,12 +107,14 @@ def chords(wall: HomeWall) -> list[Line]:
 def _uncovered(lines: list[Line], plan: Plan) -> list[Line]:
     """Without the walls that lie inside a thicker one: two centre lines side by side would enclose a sliver."""
     kept: list[Line] = []
+    bodies: list[Polygon] = []
     for line in sorted(lines, key=lambda line: (-line.wall.thickness_m, -line.shape.length)):
-        near = unary_union([other.shape.buffer(max(other.wall.thickness_m / 2, 0.04) + 0.01) for other in kept])
+        near = unary_union([body for body, meets in zip(bodies, shapely.intersects(bodies, line.shape)) if meets])
         if line.shape.difference(near).length < 0.05:
             plan.notes.append(f"{line.wall.name}: lies inside another wall")
         else:
             kept.append(line)
+            bodies.append(line.shape.buffer(max(line.wall.thickness_m / 2, 0.04) + 0.01))
     return kept
 
 

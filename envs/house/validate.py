@@ -17,7 +17,7 @@ from envs.house.geometry import (
     signed_area,
     wall_point,
 )
-from envs.house.house import House, HouseObject
+from envs.house.house import House, HouseObject, check_sizes
 
 _TOLERANCE_M = 0.01
 _FLAT_M = 0.06  # rugs may lie under furniture
@@ -31,6 +31,10 @@ def validate(house: House, *, overlaps: bool = False) -> None:
     `overlaps` lets objects run into each other, as people draw them: chairs pushed under a table, a sink in a worktop.
     """
     _check_numbers(house)
+    try:
+        check_sizes(house)
+    except ValueError as error:
+        raise ValueError(f"{house.id}: {error}") from None
     _check_rooms(house)
     outlines = _check_walls(house)
     _check_openings(house)
