@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from data.plans import best_views, plans, to_best_views
+from data.plans import Looks, best_views, looks, plans, to_best_views, worths
 from data.spawns import place
 from data.walks import walk_of
 from envs.actions import TURN_RAD, Action
 from envs.episode import Episode
-from envs.house.navigation import HEADINGS_RAD, Goal
+from envs.house.build import build_scene
+from envs.house.catalog import load_catalog
+from envs.house.navigation import HEADINGS_RAD, Goal, build_floor
+from envs.house.rasterizer import Camera, Renderer
+from envs.house.sight import target_shares
 from envs.house.simulator import HouseSimulator
 from models.walkers import BestViewWalker, ShortestPathWalker, Start
 from tests.small_house import small_house
@@ -81,11 +85,42 @@ def test_walks_to_the_best_view_end_there_looking_straight_at_it(simulator: Hous
     planned = to_best_views(small_house(), [EPISODE] * len(SPAWNS), SPAWNS)
     anywhere = plans(small_house(), [Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
     ends = replayed(simulator, BestViewWalker(), start_of())
+    (best,) = best_views(small_house(), [EPISODE])[0][0].view_points
     assert (simulator.distance_m == 0).all()
-    assert (np.hypot(*(ends[:, :2] - BEST[:2]).T) < 0.21).all()
-    assert (turned(ends[:, 2], BEST[2]) < 1e-6).all()
-    assert all(len(best) >= len(any_) for best, any_ in zip(planned, anywhere, strict=True))
+    assert (np.hypot(*(ends[:, :2] - best[:2]).T) < 0.21).all()
+    assert (turned(ends[:, 2], best[2]) < 1e-6).all()
+    assert all(len(straight) >= len(any_) for straight, any_ in zip(planned, anywhere, strict=True))
     assert sum(map(len, planned)) > sum(map(len, anywhere))
+
+
+def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> None:
+    house, rng = small_house(), np.random.default_rng(0)
+    floor = build_floor(house, build_scene(house, load_catalog()), load_catalog().meshes)
+    rows, columns = np.nonzero(floor.free)
+    chosen = rng.integers(len(rows), size=40)
+    x, z = (floor.origin[k] + (n[chosen] + 0.5) * floor.cell_m for k, n in enumerate((columns, rows)))
+    poses = np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]])
+    targets = rng.integers(1, len(house.objects) + 1, size=40)
+    found = looks(house, poses, targets)
+    scene = [build_scene(house, load_catalog())]
+    share = target_shares(scene, np.zeros(40, np.int64), poses, targets)
+    assert np.abs(found.share - share).max() < 0.01 and (share > 0.02).sum() > 3
+    cut = (found.whole > 0) & (found.whole < 0.9)
+    assert cut.any() and (found.whole[(found.share > 0) & ~cut] > 0.9).any() and (found.whole <= 1).all()
+    near = Renderer(Camera(), ("instance_id",))
+    near.load(scene)
+    for n, picture in enumerate(near.render(np.zeros(40, np.int32), poses)["instance_id"]):
+        there = {i for i in np.unique(picture).tolist() if i not in (0, targets[n]) and (picture == i).mean() > 0.006}
+        assert len(there) <= found.others[n]
+
+
+def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it() -> None:
+    def worth(share: float, whole: float, others: int) -> float:
+        return float(worths(Looks(np.array([share]), np.array([whole]), np.array([others])))[0])
+
+    assert worth(0.1, 1.0, 2) > worth(0.1, 0.5, 2) and worth(0.1, 1.0, 2) > worth(0.1, 1.0, 1)
+    assert worth(0.1, 1.0, 2) > worth(0.02, 1.0, 2) and worth(0.1, 1.0, 2) == worth(0.2, 1.0, 2)
+    assert worth(0.1, 1.0, 0) > worth(0.6, 1.0, 5)
 
 
 def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
@@ -99,10 +134,12 @@ def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
 def test_a_best_view_that_no_walk_leads_to_makes_way_for_the_next() -> None:
     (wall, *others) = ((4.0, 0.5, 0.0), *OTHERS)
     episode = Episode.from_dict(EPISODE.to_dict() | {"view_points": (wall, *others)})
-    first, second = best_views(episode)[:2]
-    assert first.view_points == (wall,)
+    (ranked,) = best_views(small_house(), [episode])
+    (first,) = (goal for goal in ranked if goal.view_points == (wall,))
+    reached = [goal for goal in ranked if goal is not first]
+    assert len(ranked) == 3
     (planned,) = to_best_views(small_house(), [episode], SPAWNS[:1])
-    assert planned.tolist() == plans(small_house(), [second], SPAWNS[:1])[0].tolist()
+    assert planned.tolist() == plans(small_house(), [reached[0]], SPAWNS[:1])[0].tolist()
     with pytest.raises(ValueError, match="no walk from"):
         plans(small_house(), [first], SPAWNS[:1])
 
