@@ -103,6 +103,10 @@ def test_a_sharpened_navigator_draws_what_it_did_at_a_temperature_and_likes_the_
     drawn = sharp.act(sharp.initial_state(questions), frames[0], draws=draws)[1]
     expected = (logits / 0.25).softmax(1).mean(0)
     found = drawn.bincount(minlength=4)[: len(expected)] / 4000
+    other = torch.stack(
+        [draws[:, 0], 1 - draws[:, 1]], 1
+    )  # the second is the controller's, which is not asked at first
+    assert drawn.equal(sharp.act(sharp.initial_state(questions), frames[0], draws=other)[1])
     torch.testing.assert_close(found, expected.float(), atol=0.03, rtol=0)
 
 

@@ -5,11 +5,13 @@ through `NavigatorReinforcement._learn`, as training's does; the optimizer alone
 """
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from envs.actions import Action
@@ -80,7 +82,10 @@ def gradients(module: torch.nn.Module) -> dict[str, Tensor]:
 def learner(samples: int = 1, *, rate: float = 0.0, **settings: object) -> NavigatorReinforcement:
     """With other weights in all its parts; its `steps` hold the gradients."""
     torch.manual_seed(3)
-    answerer = {"class": "Answerer", "arguments": {"vocabulary_size": 9, "num_answers": 2, "feature_size": FEATURES}}
+    answerer = {
+        "class": "Answerer",
+        "arguments": {"vocabulary_size": 9, "num_answers": 2, "feature_size": FEATURES, "dropout": 0.0},
+    }
     navigator = {"class": "Pacman", "arguments": ARGUMENTS}
     module = NavigatorReinforcement(navigator, answerer, samples, **{**SETTINGS, **settings}).double().eval()
     if module.critic is not None:
@@ -285,7 +290,9 @@ def test_the_second_pass_of_ppo_is_clipped_against_what_was_likely_at_first() ->
     given = courses()[::5]
     advantages = [returns(course) for course in given]
     old = [[float(logs[chosen]) for _, logs, chosen in decisions(module.navigator, c)] for c in given]
-    module._learn(walked(given, module.navigator), compare=False)
+    figures = module._learn(walked(given, module.navigator), compare=False)
+    norms = [np.sqrt(sum(float((g**2).sum()) for g in taken.values())) for taken in module.steps.taken]
+    assert float(figures["grad_norm"]) == pytest.approx(np.mean(norms), rel=1e-5)
     fresh = learner(clip=0.05)
     same(module.steps.taken[0], slow_gradients(fresh, slow_loss(fresh, given, advantages, old=old)))
     with torch.no_grad():
@@ -320,6 +327,17 @@ def test_a_walk_that_is_cut_off_is_worth_what_the_critic_expects_there() -> None
     expected = slow_gradients(module, slow_loss(module, given, advantages, steps=len(given) * (STEPS - 1)))
     module._learn(walked(given, module.navigator, cut=True), compare=False)
     same(module.steps.taken[0], expected)
+
+
+def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
+    module = learner(answerer_lr=0.5, chunk=3)
+    rollout = walked(courses()[::20], module.navigator)
+    seen = torch.randn(len(rollout.answers), 5, FEATURES, generator=torch.Generator().manual_seed(1))
+    rollout = replace(rollout, last_frames=seen, answers=torch.arange(len(seen)) % 2)
+    said = module.answerer(seen.double(), rollout.batch["questions"])
+    expected = slow_gradients(module, F.cross_entropy(said, rollout.answers))
+    module._learn(rollout, compare=False)
+    same(module.steps.taken[0], expected, of="answerer.")
 
 
 def test_while_the_critic_warms_up_nothing_else_learns_and_a_large_gradient_is_cut() -> None:

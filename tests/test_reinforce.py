@@ -1,5 +1,6 @@
 """Learning by walking: what is credited with what, the gradient, and a world that is learned from scratch."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +19,14 @@ from data.settings import spawned
 from envs.actions import MAX_EPISODE_ACTIONS, Action
 from envs.house.navigation import Goal
 from envs.house.simulator import HouseSimulator, enter
-from models.chunks import Credit, of_update
+from models.chunks import Credit, of_update, own_steps
 from models.evaluation import Evaluation
 from models.pacman import Pacman
-from models.reinforce import NavigatorReinforcement
+from models.reinforce import NavigatorReinforcement, _figures
 from models.returns import generalized_advantages, others_returns, returns_to_go, without_cut_ends
 from models.rollouts import Rewards, Rollouts
 from models.scoring import prepared
-from models.states import asked
+from models.states import after_history, asked
 from models.walkers import NavigatorWalker
 from tests.toy_room import ToyRooms, untrained_agent
 from tests.toy_walks import CONFIGS, Cut, logged
@@ -159,6 +160,98 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     assert (closer.rewards >= 0).all() and (np.diff(closer.distances_m) > 0).any()  # going away costs nothing
     came_nearer = closer.distances_m[:, 0] - closer.distances_m.min(1)
     np.testing.assert_allclose(closer.rewards.sum(1), 2 * came_nearer, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
+    agent, spawns = untrained_agent(source), some_spawns(source, samples=3)
+    given = Rewards(answer=4.0, nearer=0.7, closest=0.3, action=0.01, seen=2.0)
+    many = rollouts(source, rewards=given, num_envs=5)
+    walked, demos = many(agent.navigator, agent.answerer, spawns), source.demonstrations("train")
+    lengths = []
+    for n, row in enumerate(spawns["rows"].tolist()):
+        episode, known = demos.episodes[row], int(spawns["known"][n])
+        simulator = HouseSimulator([source.house(episode.scene_id)], num_agents=1, modalities=("rgb", "instance_id"))
+        simulator.reset(np.zeros(1, int), np.zeros(1, int), spawns["poses"][n].numpy()[None], [Goal.of(episode)])
+        history = slice(int(demos.offsets[row]), int(demos.offsets[row]) + known)
+        frames, actions = [*np.array(demos.features[history])], demos.actions[history].astype(np.int64).tolist()
+        before = (
+            torch.from_numpy(np.array(frames, np.float16).reshape(1, known, source.encode.encoder.feature_size)),
+            torch.tensor([actions], dtype=torch.int64).reshape(1, known),
+        )
+        state = after_history(agent.navigator, spawns["questions"][n : n + 1], *before)
+        poses, metres, planned = [simulator.poses[0]], [simulator.distance_m[0]], [False] * known
+        entered = simulator.room[0] == episode.target_room
+        for t in range(MAX_EPISODE_ACTIONS):
+            drawn = simulator.render()
+            frames += [*source.encode(drawn["rgb"])]
+            state, action = agent.navigator.act(
+                state, torch.from_numpy(frames[-1][None]).float(), draws=spawns["draws"][n : n + 1, t]
+            )
+            planned += asked(state).tolist()
+            actions += action.tolist()
+            simulator.step(action.numpy())
+            poses, metres = [*poses, simulator.poses[0]], [*metres, simulator.distance_m[0]]
+            entered |= simulator.room[0] == episode.target_room
+            if action == STOP:
+                break
+        stopped, steps, end = actions[-1] == STOP, len(poses) - 1, len(actions)
+        lengths.append(steps)
+        if not stopped:
+            drawn = simulator.render()
+            frames += [*source.encode(drawn["rgb"])]
+        assert walked.batch["actions"][n, :end].tolist() == actions and (walked.batch["actions"][n, end:] == -1).all()
+        assert walked.batch["asked"][n, :end].tolist() == planned and not walked.batch["asked"][n, end:].any()
+        assert (walked.batch["features"][n, :end].numpy() == np.array(frames[:end])).all()
+        assert (walked.poses[n] == np.array(poses)).all() and bool(walked.entered[n]) == entered
+        assert (walked.distances_m[n, : steps + 1] == metres).all() and (
+            walked.distances_m[n, steps:] == metres[-1]
+        ).all()
+        asks = np.array(frames[-agent.answerer.num_frames :])
+        assert (walked.last_frames[n, -len(asks) :].numpy() == asks).all() and bool(walked.stopped[n]) == stopped
+        right = source.vocabulary.answer_id(episode.answer)
+        said = agent.answerer(walked.last_frames[n : n + 1].float(), spawns["questions"][n : n + 1], None).argmax()
+        looked = (drawn["instance_id"] == episode.target_object).mean() >= 0.01
+        earned = [0.7 * (a - b) - 0.01 for a, b in itertools.pairwise(metres)]
+        earned = [e + 0.3 * max(min(metres[: t + 1]) - metres[t + 1], 0) for t, e in enumerate(earned)]
+        earned[-1] += (4.0 * bool(said == right) + 2.0 * bool(looked)) * stopped
+        np.testing.assert_allclose(walked.rewards[n, known:end].numpy(), earned, atol=1e-5)
+        assert not walked.rewards[n, :known].any() and not walked.rewards[n, end:].any()
+        assert bool(walked.correct[n]) == bool(said == right) and bool(walked.seen[n]) == bool(looked)
+    assert many.num_steps == sum(lengths) and walked.counts.sum(1).tolist() == lengths and not walked.cut.any()
+    figures = {name: float(value) for name, value in _figures(walked).items()}
+    ends = walked.distances_m[:, -1]
+    expected = {
+        "steps": np.mean(lengths), "d_0": walked.distances_m[:, 0].mean(), "d_T": ends.mean(),
+        "d_min": walked.distances_m.min(1).mean(), "entered": walked.entered.mean(), "cut": 0.0,
+        "reward": float(walked.rewards.sum()) / len(lengths), "stop": float(walked.stopped.float().mean()),
+        "accuracy": float(walked.correct.float().mean()), "seen": float(walked.seen.float().mean()),
+        "success": float((walked.correct & walked.stopped).float().mean()),
+    }  # fmt: skip
+    expected["d_delta"] = expected.pop("d_0") - expected["d_T"]
+    assert figures == pytest.approx(expected, abs=1e-5)
+
+
+def test_rewards_are_the_paper_s_unless_others_are_asked_for_and_sizes_have_to_be_some(source):
+    assert Rewards() == Rewards(answer=5.0, nearer=0.005, closest=0.0, action=0.0, seen=0.0, graded=False)
+    for wrong in ({"num_envs": 0}, {"wait": 1.0}, {"wait": -0.1}):
+        with pytest.raises(ValueError, match="num_envs >= 1 and wait from 0"):
+            rollouts(source, **wrong)
+
+
+def test_own_steps_are_cut_out_of_walks_of_any_length():
+    batch = {
+        "features": torch.arange(6.0).reshape(2, 3, 1),
+        "actions": torch.tensor([[F, L, STOP], [R, R, STOP]]),
+        "asked": torch.tensor([[True, False, True], [False, False, True]]),
+        "weights": torch.arange(6.0).reshape(2, 3),
+        "questions": torch.ones(2, 1, dtype=torch.int64),
+        "loss_from": torch.tensor([0, 2]),
+    }
+    own = own_steps(batch)
+    assert own["actions"].tolist() == [[F, L, STOP], [STOP, -1, -1]] and own["loss_from"].tolist() == [0, 0]
+    assert own["features"][1, 0].tolist() == [5.0] and own["weights"][0].tolist() == [0.0, 1.0, 2.0]
+    assert own["asked"][:, 0].tolist() == [True, True] and own["weights"][1, 0] == 5.0
 
 
 def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(source):
@@ -383,6 +476,7 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
         ([f"{LEARN}passes=2"], "clip"),
         ([f"{LEARN}warm_up=2"], "critic"),
         ([f"{LEARN}baseline=mean"], "baseline"),
+        ([f"{LEARN}optimizer=lion"], "optimizer"),
         (["stages.navigator.data.samples=1"], "samples"),
         (["stages.navigator.data.num_envs=0"], "num_envs"),
         (["stages.navigator.data.houses=9"], "houses"),
