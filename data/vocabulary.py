@@ -6,11 +6,11 @@ and counted there (`data.questions`): a model can never have learned it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from envs.episode import Episode
 
@@ -25,10 +25,14 @@ def tokenize(question: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`words` starts with `SPECIALS`, the rest is sorted; `answers` is sorted. Ids are places in these."""
+    """`words` starts with `SPECIALS`, the rest is sorted; `answers` is sorted. Ids are places in these.
+
+    `kinds` are the answers that train gave to questions that begin alike ("what color"), none in files of older versions.
+    """
 
     words: tuple[str, ...]
     answers: tuple[str, ...]
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     _word_ids: dict[str, int] = field(init=False, repr=False, compare=False)
     _answer_ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -50,14 +54,17 @@ class Vocabulary:
     def of_pairs(cls, train: Iterable[tuple[str, str]]) -> "Vocabulary":
         """As `of`, from pairs of question and answer."""
         words, answers = set(), set()
+        kinds: dict[str, set[str]] = {}
         for question, answer in train:
             words.update(tokenize(question))
             answers.add(answer)
+            kinds.setdefault(_opening(question), set()).add(answer)
         if not answers:
             raise ValueError(
                 "vocabulary: the training split has no question; python scripts/make_questions.py makes some"
             )
-        return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)))
+        alike = {opening: tuple(sorted(of_kind)) for opening, of_kind in sorted(kinds.items())}
+        return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)), alike)
 
     def encode(self, question: str, *, strict: bool = True) -> list[int]:
         """Word ids with `</s>` behind. An unknown word is a ValueError naming it, or `<unk>` when not `strict`."""
@@ -97,16 +104,31 @@ class Vocabulary:
             )
         return self._answer_ids[answer]
 
+    def of_kind(self, questions: Sequence[str]) -> Bool[np.ndarray, "B A"]:
+        """Which answers each question can have: those of its kind, all where train has no question that begins so."""
+        possible = np.ones((len(questions), len(self.answers)), np.bool_)
+        for row, question in zip(possible, questions, strict=True):
+            if known := self.kinds.get(_opening(question)):
+                row[:] = [answer in known for answer in self.answers]
+        return possible
+
     def knows(self, question: str, answer: str) -> bool:
         """Whether the question's every word and the answer are in the vocabulary."""
         return answer in self._answer_ids and all(word in self._word_ids for word in tokenize(question))
 
     def to_dict(self) -> dict[str, list[str]]:
-        return {"words": list(self.words), "answers": list(self.answers)}
+        kinds = {opening: list(answers) for opening, answers in self.kinds.items()}
+        return {"words": list(self.words), "answers": list(self.answers), "kinds": kinds}
 
     @classmethod
     def from_dict(cls, fields: dict[str, list[str]]) -> "Vocabulary":
         """Rebuilds a vocabulary from `to_dict`; ValueError on other keys."""
-        if set(fields) != {"words", "answers"}:
-            raise ValueError(f"vocabulary: expected the keys words and answers, got {sorted(fields)}")
-        return cls(tuple(fields["words"]), tuple(fields["answers"]))
+        if set(fields) - {"kinds"} != {"words", "answers"}:
+            raise ValueError(f"vocabulary: expected the keys words, answers and kinds, got {sorted(fields)}")
+        kinds = {opening: tuple(answers) for opening, answers in fields.get("kinds", {}).items()}
+        return cls(tuple(fields["words"]), tuple(fields["answers"]), kinds)
+
+
+def _opening(question: str) -> str:
+    """The words by which questions of a kind begin."""
+    return " ".join(tokenize(question)[:2])

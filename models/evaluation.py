@@ -2,7 +2,7 @@
 
 `data.settings` says where a question is spawned; an episode ends with STOP or after 100 actions (Das et al. 2018, Sec. 5).
 All walkers are answered for by the agent's answerer, or by others that `play` is given, from the last frames of history and
-walk, or from all of them.
+walk, or from all of them. An answer is one that train gave to questions of that kind.
 
 A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
 gives; seen, 1 where the last view shows the target (`envs.house.sight`); collisions; predicted, correct (0 or 1), rank of
@@ -272,8 +272,9 @@ class Evaluation:
     ) -> list[dict]:
         """What an answerer says to each; the blind baseline needs no frames."""
         vocabulary = self.agent.vocabulary
-        questions = torch.from_numpy(vocabulary.encode_batch([e.question for e in episodes]))
-        return _judge(episodes, answerer(features, questions, mask).numpy(), vocabulary.answers)
+        asked = [e.question for e in episodes]
+        said = answerer(features, torch.from_numpy(vocabulary.encode_batch(asked)), mask).numpy()
+        return _judge(episodes, np.where(vocabulary.of_kind(asked), said, -np.inf), vocabulary.answers)
 
     def blind(self) -> list[dict]:
         """Rows of those who answer without walking: the majority answer of each question, and the strongest model of

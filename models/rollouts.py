@@ -143,7 +143,8 @@ class Rollouts:
                 known = [self._house(house.id).scene for house in simulator.houses]
                 walk.look(known, scenes, np.array([e.target_object for e in episodes]))
         right = torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device)
-        return walk.finished(answerer, right)
+        possible = torch.from_numpy(self.vocabulary.of_kind([e.question for e in episodes])).to(device)
+        return walk.finished(answerer, right, possible)
 
 
 class _Walk:
@@ -240,8 +241,8 @@ class _Walk:
             with self.clock("encode"):
                 self.features[walkers, ends[walkers]] = self.of.eyes(rgb)
 
-    def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"]) -> Rollout:
-        """All that was recorded, answered and rewarded."""
+    def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"], possible: Bool[Tensor, "M A"]) -> Rollout:
+        """All that was recorded, answered and rewarded; answers are of the questions' kinds."""
         device, ends = right.device, self.known + self.steps
         longest, who = int(ends.max(initial=1)), np.arange(len(ends))
         stopped = self.actions[who, ends - 1] == Action.STOP
@@ -254,7 +255,7 @@ class _Walk:
         )
         last = torch.from_numpy(frames).to(device)
         with self.clock("answer"):
-            scores = answerer(last.float(), self.spawns["questions"], None)
+            scores = answerer(last.float(), self.spawns["questions"], None).masked_fill(~possible, -torch.inf)
             correct = scores.argmax(1) == right
             worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.of.rewards.graded else correct
         rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from torch import nn
 
 from data.datamodules import last_frames
 from data.demonstrations import Demonstrations, build
@@ -272,3 +273,19 @@ def test_a_long_name_leaves_every_number_of_a_table_to_be_read(rows: list[dict])
     narrow.print(results_table(long, "a title"))
     text = narrow.export_text()
     assert "…" not in text and f"{np.mean([r['d_T'] for r in long if r['spawn'] == 'T-10']):.2f}" in text
+
+
+def test_an_answer_of_another_kind_is_never_given(evaluation: Evaluation) -> None:
+    answers, asked = evaluation.agent.vocabulary.answers, [e.question for e in evaluation.demos.episodes]
+
+    class Always(nn.Module):
+        def __init__(self, answer: str) -> None:
+            super().__init__()
+            self.scores = torch.eye(len(answers))[answers.index(answer)]
+
+        def forward(self, features: object, questions: torch.Tensor, mask: object) -> torch.Tensor:
+            return self.scores.repeat(len(questions), 1)
+
+    for answer in answers:
+        said = [one["predicted"] for one in evaluation._answers(Always(answer), evaluation.demos.episodes, None)]
+        assert said == ["white" if question.startswith("what color") else "living room" for question in asked]

@@ -30,6 +30,7 @@ def test_a_damaged_file_is_read_or_refused_by_name(reader: str, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("reader", READERS)
 def test_so_are_five_thousand(reader: str, tmp_path: Path) -> None:
     assert complaints(reader, 5000, 1, tmp_path) == ""

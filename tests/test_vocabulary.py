@@ -98,3 +98,15 @@ def test_no_training_question_is_an_error_that_names_the_command():
 
 def test_punctuation_separates_words():
     assert tokenize("What's on the T-shirt, please?") == ["what's", "on", "the", "t-shirt", "please"]
+
+
+def test_an_answer_is_of_the_kind_that_train_gave_to_questions_that_begin_alike() -> None:
+    pairs = [("what color is the sofa?", "red"), ("what color is the bed?", "blue"), ("what room is it in?", "garage")]
+    vocabulary = Vocabulary.of_pairs([*pairs, ("what is below the computer?", "desk")])
+    assert vocabulary.answers == ("blue", "desk", "garage", "red")
+    asked = ["what is below the sofa?", "What color is the bed", "what room is the bed in?", "is there a bed?"]
+    expected = [[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 0], [1, 1, 1, 1]]
+    for known in (vocabulary, Vocabulary.from_dict(vocabulary.to_dict())):
+        assert known.of_kind(asked).astype(int).tolist() == expected
+    older = Vocabulary.from_dict({name: vocabulary.to_dict()[name] for name in ("words", "answers")})
+    assert older == vocabulary and older.of_kind(asked).all()
