@@ -109,7 +109,7 @@ def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, tra
     assert stops.keys() == {"PACMAN+Q", "PACMAN+Q, stop_odds 0.01"}
     assert sum(stops["PACMAN+Q"]) > sum(stops["PACMAN+Q, stop_odds 0.01"])
     assert "stop_odds 0.01" in (folder / "differences.md").read_text()
-    assert "stop_odds: expected above 0" in bench.run("eval.py", *words, "stop_odds=0", fails=True)
+    assert "stop_odds: expected a number above 0" in bench.run("eval.py", *words, "stop_odds=0", fails=True)
 
 
 def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_stop(bench: Bench, trained: Path) -> None:
