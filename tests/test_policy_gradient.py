@@ -16,7 +16,7 @@ from torch import Tensor
 
 from envs.actions import Action
 from models.pacman import Pacman, PacmanState
-from models.reinforce import NavigatorReinforcement
+from models.reinforce import NavigatorReinforcement, _figures
 from models.rollouts import Rollout
 
 STEPS, FEATURES = 3, 6
@@ -338,6 +338,17 @@ def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
     expected = slow_gradients(module, F.cross_entropy(said, rollout.answers))
     module._learn(rollout, compare=False)
     same(module.steps.taken[0], expected, of="answerer.")
+
+
+def test_what_an_epoch_shows_of_distances_is_from_the_spawn_to_the_end() -> None:
+    rollout = walked(courses()[::20][:2], learner().navigator)
+    metres = np.array([[5.0, 4.0, 2.0, 3.0], [7.0, 6.5, 6.0, 1.0]])
+    figures = _figures(replace(rollout, distances_m=metres))
+    assert {name: float(figures[name]) for name in ("d_delta", "d_T", "d_min")} == {
+        "d_delta": 4.0,
+        "d_T": 2.0,
+        "d_min": 1.5,
+    }
 
 
 def test_while_the_critic_warms_up_nothing_else_learns_and_a_large_gradient_is_cut() -> None:
