@@ -6,6 +6,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
+from data.datamodules import NO_ANSWER
 from models.imitation import AnswererImitation, NavigatorImitation
 
 pytestmark = pytest.mark.usefixtures("single_thread")
@@ -168,6 +169,33 @@ def test_reported_means_count_every_decision_once(tmp_path):
         scores = [x["parts"][part] for x in losses]
         expected = sum(float(s.loss) * s.count for s in scores) / sum(s.count for s in scores)
         assert found[f"val/{part}_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("answers", [[0, 2, NO_ANSWER, 1, 1], [NO_ANSWER, NO_ANSWER, 2, NO_ANSWER, NO_ANSWER]])
+def test_the_answerer_s_loss_and_accuracy_are_means_over_the_questions_that_have_an_answer(tmp_path, answers):
+    torch.manual_seed(0)
+    module = AnswererImitation(10, 3, 8, options={"dropout": 0.0})
+    batch = {
+        "features": torch.randn(5, 4, 8),
+        "questions": torch.randint(1, 10, (5, 3)),
+        "answers": torch.tensor(answers),
+    }
+    found = trainer(tmp_path).validate(module, DataLoader([batch], batch_size=None), verbose=False)[0]
+    with torch.no_grad():
+        logits = module.eval().answerer(batch["features"], batch["questions"])
+    asked = [n for n, answer in enumerate(answers) if answer != NO_ANSWER]
+    losses = [-logits[n].log_softmax(0)[answers[n]].item() for n in asked]
+    assert found["val/loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert found["val/accuracy"] == pytest.approx(np.mean([int(logits[n].argmax()) == answers[n] for n in asked]))
+
+
+def test_names_that_nobody_knows_are_refused_and_the_known_ones_named():
+    for wrong in ({"optimizer": "lion"}, {"schedule": "step"}, {"navigator": "Pacmann"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected one of"):
+            NavigatorImitation(10, FEATURES, **wrong)
+    for wrong in ({"optimizer": "lion"}, {"schedule": "step"}, {"answerer": "Answer"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected one of"):
+            AnswererImitation(10, 3, 8, **wrong)
 
 
 def test_modules_come_back_from_lightnings_checkpoint(tmp_path):
