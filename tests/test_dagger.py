@@ -182,3 +182,19 @@ def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there
     assert np.array_equal(batch["labels"][0, first], batch["actions"][0, first])
     assert np.array_equal(batch["labels"][1, second], own.labels[own.rows(0)])
     assert np.array_equal(batch["features"][1, second], own.features[own.rows(0)])
+
+
+def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    given = {
+        "folder": str(tmp_path),
+        "batch_size": 2,
+        "seed": 0,
+        "curriculum_start": 10,
+        "curriculum_step": 10,
+        "inflection": False,
+    }
+    small = small_source(tmp_path / "test.h5")
+    for wrong in ({"walks": 0}, {"first_epoch": -1}, {"beta": 1.5}, {"beta": -0.1}):
+        with pytest.raises(ValueError, match="DAgger: expected walks >= 1"):
+            DaggerData(small, **{"walks": 1, "first_epoch": 0, "beta": 1.0, **given, **wrong})
+    assert DaggerData(small, walks=1, first_epoch=0, beta=1.0, **given).walks == 1

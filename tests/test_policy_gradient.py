@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from envs.actions import Action
+from models.critic import Critic
 from models.pacman import Pacman, PacmanState
 from models.reinforce import NavigatorReinforcement, _figures
 from models.rollouts import Rollout
@@ -338,6 +339,12 @@ def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
     expected = slow_gradients(module, F.cross_entropy(said, rollout.answers))
     module._learn(rollout, compare=False)
     same(module.steps.taken[0], expected, of="answerer.")
+
+
+def test_a_critic_expects_nothing_before_it_has_learned() -> None:
+    critic = Critic(9, FEATURES)
+    assert not critic(walked(courses()[:20], learner().navigator).batch).any()
+    assert critic.head.in_features == critic.rnn.hidden_size == 256
 
 
 def test_what_an_epoch_shows_of_distances_is_from_the_spawn_to_the_end() -> None:
