@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from envs.actions import Action
-from envs.metrics import answer_ranks, bootstrap_interval, inside_polygon, walk_metrics
+from envs.metrics import answer_ranks, bootstrap_interval, inside_polygon, walk_metrics, wilson_interval
 
 F, L, R, STOP = Action.FORWARD, Action.LEFT, Action.RIGHT, Action.STOP
 
@@ -136,3 +136,23 @@ def test_bootstrap_refuses_what_is_not_valid():
     for values in ([], [1.0, np.nan]):
         with pytest.raises(ValueError, match="values"):
             bootstrap_interval(np.array(values))
+
+
+@pytest.mark.parametrize(("right", "num"), [(0, 1), (0, 10), (7, 10), (10, 10), (43, 100), (2.5, 8)])
+def test_a_wilson_interval_is_where_the_score_test_stops_refusing(right, num):
+    shares = np.linspace(0, 1, 200_001)
+    kept = shares[(right / num - shares) ** 2 <= 1.96**2 * shares * (1 - shares) / num + 1e-15]
+    assert wilson_interval(right, num) == pytest.approx((kept.min(), kept.max()), abs=2e-5)
+
+
+@pytest.mark.parametrize("answers", [[0, 2], [2, 0], [-1, 0], [0, -1], [-1, -1]])
+def test_an_answer_that_is_no_column_is_refused(answers):
+    with pytest.raises(ValueError, match="answers: expected 0 to 1"):
+        answer_ranks(np.zeros((2, 2)), np.array(answers))
+
+
+@pytest.mark.parametrize("resamples", [50, 250, 301])
+def test_a_bootstrap_interval_is_that_of_as_many_means_as_are_asked_for(resamples):
+    values, rng = np.random.default_rng(1).normal(size=7), np.random.default_rng(0)
+    means = [values[rng.integers(7, size=7)].mean() for _ in range(resamples)]
+    assert bootstrap_interval(values, resamples=resamples) == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))))
