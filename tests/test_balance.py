@@ -16,6 +16,7 @@ from data.balance import (
     sample,
     sample_like,
     sample_rounds,
+    whole_rounds,
 )
 from data.rules import load_rules
 from data.templates import Question
@@ -60,6 +61,13 @@ def test_the_entropy_filter_keeps_what_the_paper_keeps(rules):
     assert entropy_filter([*fine, *mode, *rare, *single], rules.balance) == fine
     edge = questions_of("mode of 88 percent", " ".join("a" * 88 + "b" * 12))
     assert entropy_filter(edge, rules.balance) == edge
+
+
+def test_the_least_entropy_is_enough_and_one_answer_or_too_few_houses_cannot_pass(rules):
+    even, uneven = questions_of("even", "a a b b"), questions_of("uneven", "a a a b b")
+    assert entropy_filter([*even, *uneven], replace(rules.balance, min_entropy=1.0)) == even
+    one_answer, few_houses = questions_of("one answer", "a a a a a"), questions_of("few houses", "a b")
+    assert could_pass([*even, *one_answer, *few_houses], (4, 2)) == even
 
 
 def test_what_could_pass_is_never_less_than_what_passes_after_removals(rules):
@@ -174,3 +182,26 @@ def test_a_sample_of_rounds_is_whole_and_keeps_the_shares_and_the_cap():
     assert sum(a_round[0].text == "often" for a_round in mixed) == 1  # strings take turns
     everything = sample_rounds(rounds, None, shares={"a": 0.7, "b": 0.3}, max_per_house=99, rng=rng)
     assert set(everything) == set(rounds)
+
+
+def test_two_answers_are_paired_and_houses_without_a_say_choose_none():
+    train = questions_of("two?", "a a b")
+    train += questions_of("three?", "a a a a b b b c c")
+    unheard = [replace(q, scene_id=f"test-{i:05d}") for i, q in enumerate(questions_of("three?", "a b " * 50))]
+    split_of = {q.scene_id: q.scene_id.split("-")[0] for q in (*train, *unheard)}
+    judges = {name for name, split in split_of.items() if split == "train"}
+    rounds = paired_rounds([*train, *unheard], split_of, judges, np.random.default_rng(0))
+    asked = Counter((a_round[0].text, tuple(q.answer for q in a_round)) for a_round in rounds["train"])
+    assert asked == {("two?", ("a", "b")): 1, ("three?", ("a", "b", "c")): 2}  # 3 * 2 * log 3 > 2 * 3 * log 2
+    assert rounds["test"] == []
+
+
+def test_rounds_that_lose_questions_keep_as_many_of_each_answer():
+    chosen = questions_of("what?", "a b a b a b") + questions_of("where?", "x y")
+    split_of = {q.scene_id: "train" for q in chosen}
+    left = [q for q in chosen if (q.text, q.scene_id) not in {("what?", "train-00001"), ("where?", "train-00000")}]
+    whole = whole_rounds(left, chosen, split_of)
+    assert [(q.text, q.answer, q.scene_id[-1]) for q in whole] == [
+        ("what?", "a", "0"), ("what?", "a", "2"), ("what?", "b", "3"), ("what?", "b", "5"),
+    ]  # fmt: skip
+    assert whole_rounds(chosen, chosen, split_of) == chosen

@@ -124,6 +124,13 @@ def test_a_column_that_knows_nothing_has_no_estimate_and_spoils_no_other() -> No
     assert np.isfinite([found.value[1], found.low[1], found.high[1]]).all()
 
 
+def test_one_house_and_one_resample_can_be_drawn_and_none_cannot() -> None:
+    assert draws(1, resamples=1).tolist() == [[1.0]]
+    for number, resamples in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match=f"at least 1 .* got {number} and {resamples}"):
+            draws(number, resamples=resamples)
+
+
 def test_columns_of_other_questions_are_refused() -> None:
     with pytest.raises(ValueError, match="columns: expected 12 questions, got 3"):
         Bootstrap(HOUSES).estimates(means(np.ones((3, 1))))
