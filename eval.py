@@ -11,13 +11,13 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from envs.files import file_fingerprint
-from envs.progress import console
-from models.agent import Agent
-from models.eyes import Eyes
-from models.results import write_results
-from models.run_card import RunCard
-from models.settings import refuse_wrong_settings
+from eqa.envs.files import file_fingerprint
+from eqa.envs.progress import console
+from eqa.models.agents.neural import Agent
+from eqa.models.encoders.features import Eyes
+from eqa.models.evaluation.results import write_results
+from eqa.models.learning.run_settings import refuse_wrong_settings
+from eqa.models.run_record import RunCard
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")

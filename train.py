@@ -23,12 +23,12 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities import rank_zero_only
 
-from envs.progress import console
-from models.callbacks import Patience, Reseed, StageProgress
-from models.preemption import StopOnSignals, stop_on_signals
-from models.run_card import KeepCard, RunCard
-from models.saving import CheckpointsAside, newest_checkpoint
-from models.settings import refuse_wrong_settings
+from eqa.envs.progress import console
+from eqa.models.learning.callbacks import Patience, Reseed, StageProgress
+from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
+from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
+from eqa.models.learning.run_settings import refuse_wrong_settings
+from eqa.models.run_record import KeepCard, RunCard
 
 FINISHED = "finished"
 LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind

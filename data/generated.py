@@ -12,24 +12,26 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float16, UInt8
 
-from data.demonstrations import Demonstrations, Recording, build
-from data.question_file import load_questions, read_header, write_questions
-from data.questions import NUM_PASSES, configuration, make_questions
-from data.remembered import Memory, remembered
-from data.spawns import place, walk_anew
-from data.view_points import look
-from data.vocabulary import Vocabulary
-from data.walks import walk_of
-from envs.episode import Episode
-from envs.files import data_root, fingerprint, missing
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
-from envs.house.house import House
-from envs.house.navigation import Goal, build_floor, distance_fields, distances_at
-from envs.house.rasterizer import Camera, Renderer
-from envs.progress import absolute, console, progress
-from envs.workers import in_workers
+from eqa.data.demonstrations.spawns import place, walk_anew
+from eqa.data.demonstrations.storage import Demonstrations, Recording, build
+from eqa.data.questions.generate import NUM_PASSES, configuration, make_questions
+from eqa.data.questions.journal import Memory, remembered
+from eqa.data.questions.storage import load_questions, read_header, write_questions
+from eqa.data.questions.view_points import look
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.episode import Episode
+from eqa.envs.files import data_root, fingerprint, missing
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
+from eqa.envs.house.house import House
+from eqa.envs.navigation.floor import distance_fields, distances_at
+from eqa.envs.navigation.walk import walk_of
+from eqa.envs.progress import absolute, console, progress
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.simulator import Goal
+from eqa.envs.workers import in_workers
 
 RENDER_BATCH = 64
 RECORDER = "frames-1"  # raise with every change of what demonstrations store of a walk
@@ -37,7 +39,7 @@ RECORDER = "frames-1"  # raise with every change of what demonstrations store of
 
 @runtime_checkable
 class Encode(Protocol):
-    """The frozen encoder, see `models.eyes.Eyes`."""
+    """The frozen encoder, see `models.encoders.features.Eyes`."""
 
     identity: str
     map_shape: tuple[int, int, int]
@@ -48,7 +50,7 @@ class Encode(Protocol):
 class GeneratedEQA:
     """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for.
 
-    `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.balance`. `human_walks`, a
+    `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.questions.balance`. `human_walks`, a
     file that scripts/play.py made of this source's training questions, takes the place of their shortest walks; else each is
     walked `walks` times, from as many starts.
     """
@@ -184,7 +186,7 @@ class GeneratedEQA:
         return Demonstrations.open(path, configuration=made_with)
 
     def human_configuration(self, split: str) -> dict[str, str]:
-        """What walks of people through a split depend on, see `data.human_walks`."""
+        """What walks of people through a split depend on, see `data.demonstrations.human`."""
         return {**self._demonstrations_file(split)[1], "walker": "person"}
 
     def build(self) -> None:
@@ -197,7 +199,7 @@ class GeneratedEQA:
 class Recorder:
     """Draws and encodes the walks of one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
 
-    With `walk` they are walked anew, see `data.spawns.walk_anew`. ValueError for an episode without a walk.
+    With `walk` they are walked anew, see `data.demonstrations.spawns.walk_anew`. ValueError for an episode without a walk.
     """
 
     def __init__(self, house: Callable[[str], House], encode: Encode, walk: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 Every question ends with `</s>`, so that an encoder sees where it stops; batches are right-padded with `<pad>`, which is
 0. Answers of several words are one entry. What val and test hold beyond this is dropped when a question set is made,
-and counted there (`data.questions`): a model can never have learned it.
+and counted there (`data.questions.generate`): a model can never have learned it.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from envs.episode import Episode
+from eqa.envs.episode import Episode
 
 PAD, UNKNOWN, START, END = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

@@ -9,7 +9,7 @@ counter-clockwise seen from above, so a left turn adds to it; forward is (-sin h
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 
-from envs.reading import declared
+from eqa.envs.reading import declared
 
 Pose = tuple[float, float, float]
 Point = tuple[float, float, float]

@@ -11,15 +11,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Bool, Float64, Int64
 
-from envs.actions import MAX_EPISODE_ACTIONS, NUM_ACTIONS, Action
-from envs.episode import Episode
-from envs.house.house import House
-from envs.house.navigation import Goal
-from envs.house.rasterizer import Camera
-from envs.house.simulator import HouseSimulator
-from envs.simulator import Simulator
+from eqa.envs.actions import MAX_EPISODE_ACTIONS, NUM_ACTIONS, Action
+from eqa.envs.episode import Episode
+from eqa.envs.simulator import Goal, Simulator
 
-ENV_ID = "EQA-House-v1"
 SHAPING = 0.005  # reward for each metre nearer (Das et al. 2018, Sec. 5)
 Info = dict[str, Any]
 
@@ -171,21 +166,6 @@ class EQAVectorEnv(VectorEnv):
         return values | {f"_{name}": agents.copy() for name in values}
 
 
-def make_house_env(
-    num_envs: int,
-    *,
-    houses: Sequence[House],
-    episodes: Sequence[Episode],
-    encode: Callable[[str], Sequence[int]],
-    num_words: int,
-    camera: Camera | None = None,
-    max_steps: int = MAX_EPISODE_ACTIONS,
-) -> EQAVectorEnv:
-    """What `gymnasium.make_vec("EQA-House-v1", num_envs=…, houses=…, …)` calls: the task in generated houses."""
-    simulator = HouseSimulator(houses, num_agents=num_envs, camera=camera)
-    return EQAVectorEnv(simulator, episodes=episodes, encode=encode, num_words=num_words, max_steps=max_steps)
-
-
 def _start(episode):
     if episode.start is None:
         raise ValueError(
@@ -203,7 +183,3 @@ def _encode(questions, encode, num_words):
             raise ValueError(f"question {question!r}: expected word ids from 1 to {num_words - 1}, got {ids}")
         row[: len(ids)] = ids
     return padded
-
-
-if ENV_ID not in gym.registry:
-    gym.register(ENV_ID, vector_entry_point=make_house_env)

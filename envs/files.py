@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from envs.progress import console
+from eqa.envs.progress import console
 
 
 def data_root() -> Path:

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
-from envs.actions import Action
+from eqa.envs.actions import Action
 
 
 def walk_metrics(

@@ -4,10 +4,40 @@ Axes: N agents, M of them, K scenes. Poses are (x, z, heading_rad), see `envs.ep
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
+
+from eqa.envs.episode import Episode, Pose
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a walk should end: within `radius_m` of a view point, looking its way or up to `turn_rad` beside it."""
+
+    view_points: tuple[Pose, ...]
+    radius_m: float
+    turn_rad: float = 0.0
+
+    def __post_init__(self):
+        if not self.view_points:
+            raise ValueError("goal: expected at least one view point, got none; drop targets that nobody can see")
+        if not self.radius_m > 0:
+            raise ValueError(f"goal: expected a radius above 0 m, got {self.radius_m}")
+        if not 0 <= self.turn_rad < pi:
+            raise ValueError(f"goal: expected turn_rad from 0 to less than pi, got {self.turn_rad}")
+
+    @classmethod
+    def of(cls, episode: Episode) -> "Goal":
+        """The goal of an episode; ValueError where its source did not say where to look from."""
+        if not episode.view_points or episode.goal_radius_m is None:
+            raise ValueError(
+                f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to"
+            )
+        return cls(episode.view_points, episode.goal_radius_m, episode.goal_turn_rad or 0.0)
 
 
 @runtime_checkable

@@ -16,30 +16,28 @@ beside the best, since machines are shared.
 """
 
 import argparse
-import sys
-from pathlib import Path
 
 import numba
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from data.expert import costs_to_go
-from data.view_points import ViewPointFinder
-from envs.episode import Pose
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.generator import generate_house
-from envs.house.house import House
-from envs.house.navigation import Goal, build_floor, distance_fields, far_places, sample_start
-from envs.house.rasterizer import Camera, Renderer
-from envs.house.simulator import HouseSimulator
-from models.encoder import WEIGHTS, Encoder, load_encoder
-from scripts.bench_growth import add_growth
-from scripts.bench_pipeline import add_pipeline
-from scripts.bench_render import add_render, furnished_houses, measure
-from scripts.bench_rl import add_rl
+from eqa.data.questions.view_points import ViewPointFinder
+from eqa.envs.episode import Pose
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.generator import generate_house
+from eqa.envs.house.house import House
+from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.navigation.action_search import costs_to_go
+from eqa.envs.navigation.floor import distance_fields, far_places, sample_start
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.simulator import Goal
+from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
+from eqa.scripts.speed.growth import add_growth
+from eqa.scripts.speed.pipeline import add_pipeline
+from eqa.scripts.speed.render import add_render, furnished_houses, measure
+from eqa.scripts.speed.rl import add_rl
 
 
 def bench_encode(args: argparse.Namespace) -> None:

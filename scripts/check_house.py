@@ -9,16 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.geometry import signed_area
-from envs.house.house import House
-from envs.house.navigation import build_floor
-from envs.house.validate import overlapping, validate
-from envs.progress import console
-from scripts.preview import contact_sheet
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.geometry import signed_area
+from eqa.envs.house.house import House
+from eqa.envs.house.validate import overlapping, validate
+from eqa.envs.progress import console
+from eqa.scripts.preview import contact_sheet
 
 
 def main() -> None:

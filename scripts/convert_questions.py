@@ -17,16 +17,21 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from rich.table import Table
 
-from data.benchmarks import eqa_v1, lost, mp3d_eqa
-from data.question_file import FORMAT, FORMAT_VERSION, QuestionSet, read_header, stream_questions, write_questions
-from data.questions import ALL_SPLITS
-from data.vocabulary import Vocabulary
-from envs.episode import Episode
-from envs.progress import console
+from eqa.data.benchmarks import eqa_v1, lost, mp3d_eqa
+from eqa.data.questions.generate import ALL_SPLITS
+from eqa.data.questions.storage import (
+    FORMAT,
+    FORMAT_VERSION,
+    QuestionSet,
+    read_header,
+    stream_questions,
+    write_questions,
+)
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.episode import Episode
+from eqa.envs.progress import console
 
 OURS, EQA_V1, MP3D = "jsonl", "eqa_v1", "mp3d"
 SUFFIXES = {".jsonl": OURS, ".json": EQA_V1, ".json.gz": MP3D, "": MP3D}

@@ -6,17 +6,14 @@ python scripts/export_house.py --split human --count 5 --out exported
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.house.catalog import load_catalog
-from envs.house.generator import HUMAN, SPLITS, generate_house, human_homes
-from envs.house.habitat_files import write_house
-from envs.house.house import House
+from eqa.envs.habitat.export import write_house
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.generator import HUMAN, SPLITS, generate_house, human_homes
+from eqa.envs.house.house import House
 
 
 def main() -> None:

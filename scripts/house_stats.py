@@ -8,7 +8,6 @@ between random places; a sight line is the farthest that one sees at eye height 
 """
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,18 +18,18 @@ import numpy as np
 from jaxtyping import Float64
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.files import data_root, written_aside
-from envs.house.build import build_scene
-from envs.house.catalog import QUERYABLE, load_catalog
-from envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
-from envs.house.geometry import signed_area
-from envs.house.house import House
-from envs.house.navigation import HEADINGS_RAD, Goal, build_floor, distance_fields
-from envs.house.rasterizer import Camera, Renderer
-from envs.house.scene import Meshes, Scene
-from envs.progress import absolute, console, progress
+from eqa.envs.files import data_root, written_aside
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import QUERYABLE, load_catalog
+from eqa.envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
+from eqa.envs.house.geometry import signed_area
+from eqa.envs.house.house import House
+from eqa.envs.navigation.floor import HEADINGS_RAD, distance_fields
+from eqa.envs.progress import absolute, console, progress
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.rendering.scene import Meshes, Scene
+from eqa.envs.simulator import Goal
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

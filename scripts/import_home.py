@@ -14,13 +14,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.house.house import House
-from envs.house.sweethome_house import import_home
-from envs.house.sweethome_names import Report
-from envs.house.validate import overlapping, validate
-from envs.progress import console
+from eqa.envs.house.house import House
+from eqa.envs.house.sweethome.importer import import_home
+from eqa.envs.house.sweethome.names import Report
+from eqa.envs.house.validate import overlapping, validate
+from eqa.envs.progress import console
 
 
 def main() -> None:

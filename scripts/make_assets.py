@@ -7,7 +7,7 @@
 What is taken, as what, how large and which materials are painted is said by `envs/house/assets/curation.json`. Written
 are `pack.npz` (geometry and textures), `catalog.json` (the same models as a document) and `ATTRIBUTION.md`.
 
-A curation entry has `model` (a catalogue id), `shape` (a name in `scripts/asset_shapes.py`) or `parts` (a list of
+A curation entry has `model` (a catalogue id), `shape` (a name in `scripts/assets/shapes.py`) or `parts` (a list of
 {model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`. Where needed:
 `main` (materials that paint goes on), `name`, `elevation_m`, `top_m`, `size_m`, `color` and `recolorable` (to overrule
 what is worked out), `rgb` (material: flat colour), `unlit` (materials that shine), `drop_materials`, `keep_groups` or
@@ -18,19 +18,18 @@ rule does too much or too little.
 import argparse
 import io
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.house.catalog import ASSETS, CLASSES, FORMAT, FORMAT_VERSION, PALETTE
-from scripts.asset_colors import color_shares
-from scripts.asset_meshes import PackedMesh, decimate, pack
-from scripts.asset_shapes import SHAPES
-from scripts.asset_sources import GroupFilter, Libraries, Shape, Slot, open_libraries, read_shape
+from eqa.envs.annotations import PALETTE
+from eqa.envs.house.catalog import ASSETS, CLASSES
+from eqa.envs.rendering.assets import FORMAT, FORMAT_VERSION
+from eqa.scripts.assets.colors import color_shares
+from eqa.scripts.assets.meshes import PackedMesh, decimate, pack
+from eqa.scripts.assets.shapes import SHAPES
+from eqa.scripts.assets.sources import GroupFilter, Libraries, Shape, Slot, open_libraries, read_shape
 
 CURATION = ASSETS / "curation.json"
 OWN_WORK = ("authors of this project", "CC0 1.0")

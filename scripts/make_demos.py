@@ -3,16 +3,11 @@
 Takes the same words as train.py and skips what is there; train.py builds the same by itself when it is missing.
 """
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from models.settings import refuse_wrong_settings
+from eqa.models.learning.run_settings import refuse_wrong_settings
 
 
 @hydra.main(version_base="1.3", config_path="../configs", config_name="demos")

@@ -4,14 +4,11 @@ python scripts/make_houses.py --train 643 --val 67 --test 57 --seed 0
 """
 
 import argparse
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.files import data_root
-from envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
-from envs.progress import absolute, progress
+from eqa.envs.files import data_root
+from eqa.envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
+from eqa.envs.progress import absolute, progress
 
 
 def main() -> None:

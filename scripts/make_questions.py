@@ -10,25 +10,23 @@ and a page of plots beside the paper's.
 A set that is there already is checked and used again; one that is damaged or of another version is made anew. The sizes
 of a scale stand in configs/scale/. Shown are all splits; what is about the balance leaves out `human`, which has no say in
 it. The file is read as a stream, so it may be longer than memory. The page and the tables are written to --out, as
-`questions.png` and `questions.md`. Those who answer without looking are the models of `models.blind`.
+`questions.png` and `questions.md`. Those who answer without looking are the models of `models.evaluation.blind`.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import yaml
 
-from data.generated import GeneratedEQA
-from data.question_counts import count_file
-from data.question_file import load_questions, read_header
-from envs.files import written_aside
-from envs.house.generator import SPLITS
-from envs.progress import console
-from models.question_page import draw
-from models.question_tables import Sheet, blind_of, details, overview
+from eqa.data.generated import GeneratedEQA
+from eqa.data.questions.counts import count_file
+from eqa.data.questions.storage import load_questions, read_header
+from eqa.envs.files import written_aside
+from eqa.envs.house.generator import SPLITS
+from eqa.envs.progress import console
+from eqa.models.evaluation.question_plots import draw
+from eqa.models.evaluation.question_tables import Sheet, blind_of, details, overview
 
 SCALES = Path(__file__).resolve().parents[1] / "configs" / "scale"
 
@@ -63,7 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", default="small", help="name of a file in configs/scale (default: small)")
     for name in ("houses", "questions"):
         parser.add_argument(f"--{name}", type=int, nargs=3, metavar=tuple(s.upper() for s in SPLITS))
-    parser.add_argument("--set", default="eqa_v1", help="a set of data/questions.yaml (default: eqa_v1)")
+    parser.add_argument("--set", default="eqa_v1", help="a set of data/questions/questions.yaml (default: eqa_v1)")
     parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=Path, metavar="FILE")

@@ -26,19 +26,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from data.generated import GeneratedEQA
-from data.questions import ALL_SPLITS
-from envs.actions import Action
-from envs.progress import console
-from models.human import SPAWNS, Game, collect, tasks_of
-from models.replays import Replays
-from models.report import results_table
-from models.settings import check_settings
+from eqa.data.generated import GeneratedEQA
+from eqa.data.questions.generate import ALL_SPLITS
+from eqa.envs.actions import Action
+from eqa.envs.progress import console
+from eqa.models.evaluation.human import SPAWNS, Game, collect, tasks_of
+from eqa.models.evaluation.replays import Replays
+from eqa.models.evaluation.run_tables import results_table
+from eqa.models.learning.run_settings import check_settings
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 PAGE = Path(__file__).with_suffix(".html")

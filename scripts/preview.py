@@ -4,25 +4,23 @@ python scripts/preview.py --split train --first 0 --count 4 --out previews
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
 import shapely
 from PIL import Image, ImageDraw, ImageFont
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.files import data_root
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.generator import HUMAN, SPLITS, generate_house, load_house
-from envs.house.geometry import contains
-from envs.house.house import House
-from envs.house.navigation import Floor, build_floor
-from envs.house.rasterizer import Camera, Renderer
-from envs.house.scene import Scene
-from envs.house.top_down import render_top_down
+from eqa.envs.files import data_root
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.generator import HUMAN, SPLITS, generate_house, load_house
+from eqa.envs.house.geometry import contains
+from eqa.envs.house.house import House
+from eqa.envs.navigation.floor import Floor
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.rendering.scene import Scene
+from eqa.envs.rendering.top_down import render_top_down
 
 VIEW_PX, PLAN_PX, COLUMNS = 320, 660, 6
 LEAST_PIXELS = 250  # of an object that a label names

@@ -16,14 +16,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from envs.files import written_aside
-from envs.progress import console
-from models.comparison import REFERENCE, default_pairs, differences, estimates, gather
-from models.comparison_plots import draw_distances, draw_ratio, draw_training
-from models.comparison_tables import grids, terminal_tables, write_csv
-from models.runs import keep, read_runs
+from eqa.envs.files import written_aside
+from eqa.envs.progress import console
+from eqa.models.evaluation.comparison import REFERENCE, default_pairs, differences, estimates, gather
+from eqa.models.evaluation.plots import draw_distances, draw_ratio, draw_training
+from eqa.models.evaluation.runs import keep, read_runs
+from eqa.models.evaluation.tables import grids, terminal_tables, write_csv
 
 
 def report(

@@ -12,8 +12,8 @@ from hydra.errors import MissingConfigException
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 
-import train
-from tests.toy_room import ToyRooms, untrained_agent
+from eqa import train
+from tests.helpers.toy_room import ToyRooms, untrained_agent
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 

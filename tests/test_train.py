@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 import torch
 
-from data.settings import SETTINGS
+from eqa.data.demonstrations.spawn_settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Collection
 from dataclasses import fields
 
-from envs.episode import Episode
+from eqa.envs.episode import Episode
 
 
 def as_question(text: str) -> str:

@@ -19,10 +19,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
-from data.benchmarks import as_question, expect, need
-from envs.episode import FRAMES, Entity, Episode
-from envs.files import written_aside
-from envs.reading import named, parsed, read_text
+from eqa.data.benchmarks import as_question, expect, need
+from eqa.envs.episode import FRAMES, Entity, Episode
+from eqa.envs.files import written_aside
+from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "eqa_v1"
 SPLITS = ("train", "val", "test")  # EQA v1's code wants these three, empty or not

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from data.benchmarks import as_question
-from data.benchmarks.mp3d_schema import check, check_episode
-from data.vocabulary import Vocabulary, tokenize
-from data.walks import replay
-from envs.actions import LETTERS, TURN_RAD, Action
-from envs.episode import Entity, Episode, Point, Pose, Spawn
-from envs.files import written_aside
-from envs.house.habitat_files import DATASET, STAGE
-from envs.reading import named, parsed, read_text
+from eqa.data.benchmarks import as_question
+from eqa.data.benchmarks.mp3d_schema import check, check_episode
+from eqa.data.vocabulary import Vocabulary, tokenize
+from eqa.envs.actions import LETTERS, TURN_RAD, Action
+from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
+from eqa.envs.files import written_aside
+from eqa.envs.habitat.export import DATASET, STAGE
+from eqa.envs.navigation.walk import replay
+from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "mp3d_eqa_v1"
 SCENES = "data/scene_datasets/"  # what habitat-lab cuts off and puts its scenes_dir in place of

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from math import hypot, isfinite
 from typing import NamedTuple
 
-from data.benchmarks import expect
-from data.vocabulary import SPECIALS
+from eqa.data.benchmarks import expect
+from eqa.data.vocabulary import SPECIALS
 
 
 class Rule(NamedTuple):

@@ -1,17 +1,20 @@
-"""`build_scene`: a house document and the furniture catalogue become the arrays that are drawn and walked in.
+"""`build_scene` and `build_floor`: a house and the furniture catalogue become the arrays that are drawn and walked in.
 
 Axes: Q quads, F faces, I instances.
 """
 
-from math import cos, sin
+from math import cos, hypot, sin
 
 import numpy as np
 
-from envs.house.catalog import CLASSES, Catalog
-from envs.house.house import House, HouseObject
-from envs.house.scene import Instances, Materials, Meshes, Scene
-from envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
-from envs.house.visibility import room_graph
+from eqa.envs.house.catalog import CLASSES
+from eqa.envs.house.house import House, HouseObject
+from eqa.envs.house.room_graph import room_graph
+from eqa.envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
+from eqa.envs.navigation.floor import Floor
+from eqa.envs.navigation.occupancy import dilate, fill_polygon, largest_component, mark_instances
+from eqa.envs.rendering.assets import Catalog
+from eqa.envs.rendering.scene import Instances, Materials, Meshes, Scene
 
 _CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
 _SKY_SIZE_M = (9.0, 3.4)
@@ -45,7 +48,7 @@ def build_scene(house: House, catalog: Catalog) -> Scene:
         rows.append(row)
         materials.append(own)
         num_materials += len(own.texture)
-    return Scene(house.id, meshes, _join(materials), _instances(rows), room_graph(house))
+    return Scene(house.id, meshes, _join(materials), _instances(rows), room_graph(house), catalog)
 
 
 def _material(catalog: Catalog, name: str, part: Part) -> Materials:
@@ -150,3 +153,48 @@ def _texture_coordinates(parts: list[Part], quads: np.ndarray, normal: np.ndarra
 def _ranges(counts: np.ndarray) -> np.ndarray:
     ends = np.cumsum(counts)
     return np.stack([ends - counts, ends], 1).astype(np.int32)
+
+
+def build_floor(
+    house: House,
+    scene: Scene,
+    furniture: Meshes,
+    *,
+    resolution: int = 1000,
+    radius_m: float = 0.1,
+    bottom_m: float = 0.15,
+    top_m: float = 1.0,
+) -> Floor:
+    """The floor of a house for a cylinder that stands on whatever is lower than `bottom_m` and is `top_m` high.
+
+    The grid is the square around the house's rooms; `furniture` are the catalogue's meshes, which `scene` counts first.
+    Heights and radius are House3D's. ValueError where no cell is left.
+    """
+    corners = np.concatenate([np.asarray(room.polygon, np.float64) for room in house.rooms])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    cell_m = float((high - low).max()) / resolution
+    origin = (float(low[0]), float(low[1]))
+    blocked = np.zeros((resolution, resolution), np.uint8)
+    limits = {"origin": origin, "cell_m": cell_m, "bottom_m": bottom_m, "top_m": top_m}
+    mark_instances(blocked, scene.instances, furniture, first_mesh=0, **limits)
+    mark_instances(blocked, scene.instances, scene.meshes, first_mesh=len(furniture.face_range), **limits)
+    free = np.zeros_like(blocked)
+    for area in [room.polygon for room in house.rooms] + passages(house):
+        fill_polygon(free, (np.asarray(area, np.float64) - origin) / cell_m)
+    free &= dilate(blocked, radius_m / cell_m) ^ 1
+    return Floor(house.id, origin, cell_m, largest_component(free))
+
+
+def passages(house: House) -> list[list[tuple[float, float]]]:
+    """The rectangle of floor inside each door and doorway, so that rooms whose polygons leave the wall out are joined."""
+    areas = []
+    for opening in house.openings:
+        if opening.kind not in ("door", "doorway"):
+            continue
+        wall = house.walls[opening.wall]
+        start, end = np.asarray(wall.start), np.asarray(wall.end)
+        along = (end - start) / hypot(*(end - start))
+        across = np.array([-along[1], along[0]]) * (wall.thickness_m / 2 + 0.02)
+        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        areas.append([tuple(p) for p in (a - across, b - across, b + across, a + across)])
+    return areas

@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from PIL import Image
 
-from envs.house.catalog import CLASSES, Catalog
-from envs.house.gltf import Glb
-from envs.house.house import House
-from envs.house.scene import Meshes, Scene
+from eqa.envs.house.catalog import CLASSES
+from eqa.envs.house.house import House
+from eqa.envs.rendering.assets import Catalog
+from eqa.envs.rendering.gltf import Glb
+from eqa.envs.rendering.scene import Meshes, Scene
 
 GENERATOR = "eqa envs.house.export"
 COPYRIGHT = "Furniture and textures: Sweet Home 3D libraries, CC0 and CC BY 3.0, changed; authors: ATTRIBUTION.md"

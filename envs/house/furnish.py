@@ -11,11 +11,11 @@ from pathlib import Path
 
 import yaml
 
-from envs.house.catalog import Catalog, Model
-from envs.house.dice import Dice
-from envs.house.house import House, HouseObject
-from envs.house.placing import candidates
-from envs.house.space import Box, Space, Stretch, free_spans
+from eqa.envs.house.house import House, HouseObject
+from eqa.envs.house.placing import candidates
+from eqa.envs.house.random_stream import Dice
+from eqa.envs.house.room_space import Box, Space, Stretch, free_spans
+from eqa.envs.rendering.assets import Catalog, Model
 
 # Quarter turns as radians with few digits, so that the document reads well and is the same everywhere.
 HEADINGS_RAD = (0.0, 1.570796, 3.141593, -1.570796)

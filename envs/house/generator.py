@@ -8,13 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from envs.house.catalog import ASSETS, load_catalog
-from envs.house.dice import Dice
-from envs.house.furnish import furnish
-from envs.house.house import House
-from envs.house.plan import HEIGHT_M, draw_plan
-from envs.house.validate import validate
-from envs.workers import in_workers
+from eqa.envs.house.catalog import ASSETS, load_catalog
+from eqa.envs.house.furnish import furnish
+from eqa.envs.house.house import House
+from eqa.envs.house.plan import HEIGHT_M, draw_plan
+from eqa.envs.house.random_stream import Dice
+from eqa.envs.house.validate import validate
+from eqa.envs.workers import in_workers
 
 SPLITS = ("train", "val", "test")
 HUMAN = "human"  # a further split, for testing only: homes that people designed, shipped with the project
@@ -24,7 +24,7 @@ HUMAN_HOMES = ASSETS / "human"
 def _digest() -> str:
     """Changes with everything that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
-    names = ("dice", "plan", "openings", "geometry", "space", "placing", "furnish", "generator")
+    names = ("random_stream", "plan", "openings", "geometry", "room_space", "placing", "furnish", "generator")
     paths = [here / f"{name}.py" for name in names] + [here / "rooms.yaml", here / "furnishing.yaml"]
     digest = hashlib.sha256()
     for path in [*paths, ASSETS / "catalog.json"]:

@@ -7,7 +7,7 @@ the room on the left hand, and gives each wall's visible face. Plan coordinates 
 from dataclasses import dataclass, replace
 from math import atan2, fsum, hypot
 
-from envs.house.house import House, Opening, Wall
+from eqa.envs.house.house import House, Opening, Wall
 
 Point = tuple[float, float]
 _MITRE_M = 1.0  # faces that would cross farther than this from a wall's end are joined by a step

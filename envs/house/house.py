@@ -2,7 +2,7 @@
 
 Metres; X right, Y up, plan coordinates are (x, z). An object's `position` is the middle of its underside. Its model
 looks along +Z at heading 0 and is turned by `heading_rad` about +Y, counter-clockwise seen from above. A house holds no
-geometry: `envs.house.scene` builds that from the house and the furniture catalogue.
+geometry: `envs.rendering.scene` builds that from the house and the furniture catalogue.
 """
 
 import json
@@ -11,8 +11,8 @@ from itertools import chain
 from math import cos, sin
 from pathlib import Path
 
-from envs.files import written_aside
-from envs.reading import declared, named, parsed, read_text, shown
+from eqa.envs.files import written_aside
+from eqa.envs.reading import declared, named, parsed, read_text, shown
 
 FORMAT = "eqa-house"
 FORMAT_VERSION = 2

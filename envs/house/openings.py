@@ -3,8 +3,8 @@
 The corridor or lobby leads to every room that touches it; living room, dining room and kitchen also open into each other.
 """
 
-from envs.house.dice import Dice
-from envs.house.house import Opening, Wall
+from eqa.envs.house.house import Opening, Wall
+from eqa.envs.house.random_stream import Dice
 
 DOOR_TOP_M = 2.1
 OUTDOORS = ("patio", "balcony")  # room types that are open to the sky

@@ -5,8 +5,8 @@ A candidate is a `Box` that has still to be tested with `Space.fits`.
 
 from collections.abc import Iterator
 
-from envs.house.dice import Dice
-from envs.house.space import FACINGS, Box, Space, Stretch, windows_along
+from eqa.envs.house.random_stream import Dice
+from eqa.envs.house.room_space import FACINGS, Box, Space, Stretch, windows_along
 
 _WALL_GAP_M = 0.02  # leaves room for the skirting
 _HUNG_GAP_M = 0.004

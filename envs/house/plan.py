@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from envs.house.dice import Dice
-from envs.house.house import Opening, Room, Wall
-from envs.house.openings import OUTDOORS, add_doors, add_windows
+from eqa.envs.house.house import Opening, Room, Wall
+from eqa.envs.house.openings import OUTDOORS, add_doors, add_windows
+from eqa.envs.house.random_stream import Dice
 
 WALL_THICKNESS_M = 0.14
 HEIGHT_M = 2.7

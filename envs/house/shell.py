@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from envs.house.geometry import (
+from eqa.envs.house.geometry import (
     Point,
     Side,
     contains,
@@ -23,7 +23,7 @@ from envs.house.geometry import (
     signed_area,
     wall_point,
 )
-from envs.house.house import House, Opening
+from eqa.envs.house.house import House, Opening
 
 HORIZON_M = 1.0
 _TRIM = "#f3f1ea"

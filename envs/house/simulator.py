@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import no_type_check
 
+import gymnasium as gym
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 from numba import njit
 
-from envs.actions import NUM_ACTIONS, NUM_HEADINGS
-from envs.house.build import build_scene
-from envs.house.catalog import load_catalog
-from envs.house.house import House
-from envs.house.navigation import (
+from eqa.envs.actions import MAX_EPISODE_ACTIONS, NUM_ACTIONS, NUM_HEADINGS
+from eqa.envs.episode import Episode
+from eqa.envs.eqa import EQAVectorEnv
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.house import House
+from eqa.envs.navigation.floor import (
     FORWARD,
     HEADINGS_RAD,
     LEFT,
@@ -24,17 +27,18 @@ from envs.house.navigation import (
     STEP_X,
     STEP_Z,
     Floor,
-    Goal,
-    build_floor,
     cell_at,
     distance_fields,
     free_index,
     heading_indices,
     way_is_free,
 )
-from envs.house.rasterizer import Camera, Renderer
-from envs.house.scene import Scene
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.rendering.scene import Scene
+from eqa.envs.simulator import Goal
 
+ENV_ID = "EQA-House-v1"
 RESOLUTION = 1000  # floor cells a side (Das et al. 2018, Sec. 3)
 
 
@@ -217,6 +221,25 @@ def enter(
     """A simulator with one agent for each id in the houses of that name, each loaded once; and the scene of each agent."""
     simulator = HouseSimulator([house(i) for i in dict.fromkeys(scene_ids)], num_agents=len(scene_ids))
     return simulator, np.array([simulator.scene_index(i) for i in scene_ids])
+
+
+def make_house_env(
+    num_envs: int,
+    *,
+    houses: Sequence[House],
+    episodes: Sequence[Episode],
+    encode: Callable[[str], Sequence[int]],
+    num_words: int,
+    camera: Camera | None = None,
+    max_steps: int = MAX_EPISODE_ACTIONS,
+) -> EQAVectorEnv:
+    """What `gymnasium.make_vec("EQA-House-v1", num_envs=…, houses=…, …)` calls: the task in generated houses."""
+    simulator = HouseSimulator(houses, num_agents=num_envs, camera=camera)
+    return EQAVectorEnv(simulator, episodes=episodes, encode=encode, num_words=num_words, max_steps=max_steps)
+
+
+if ENV_ID not in gym.registry:
+    gym.register(ENV_ID, vector_entry_point=make_house_env)
 
 
 def _pack_rooms(houses):

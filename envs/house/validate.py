@@ -6,8 +6,9 @@ from math import hypot, isfinite
 from shapely import LinearRing, LineString, Polygon
 from shapely.validation import explain_validity
 
-from envs.house.catalog import BUILDING, CLASSES, PALETTE, load_catalog
-from envs.house.geometry import (
+from eqa.envs.annotations import PALETTE
+from eqa.envs.house.catalog import BUILDING, CLASSES, load_catalog
+from eqa.envs.house.geometry import (
     Point,
     contains,
     door_leaf,
@@ -17,7 +18,7 @@ from envs.house.geometry import (
     signed_area,
     wall_point,
 )
-from envs.house.house import House, HouseObject, check_sizes
+from eqa.envs.house.house import House, HouseObject, check_sizes
 
 _TOLERANCE_M = 0.01
 _FLAT_M = 0.06  # rugs may lie under furniture

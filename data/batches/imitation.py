@@ -1,0 +1,268 @@
+"""What the navigator and the answerer learn from: batches of demonstrations as tensors.
+
+Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a resumed
+run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
+
+`batch_size` counts over all processes: each takes its part of every batch, so how many there are changes the speed and
+not what is learned. A part may be empty; it then holds one item that does not count.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from jaxtyping import Int64
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset
+
+from eqa.data.batches.curriculum import first_counted_action, inflection_weights, inflections, length_batches
+from eqa.data.batches.sampling import own_parts, walk_sizes
+from eqa.data.demonstrations.storage import Demonstrations
+from eqa.data.generated import GeneratedEQA
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.episode import Episode
+
+PADDED_ACTION = -1
+NO_ANSWER = -100  # of a question that does not count
+
+
+def last_places(length: int, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+    """Which of `length` frames are the last `num_frames`, behind those that are `also_back` before the last; before the
+    first comes the first again.
+
+    Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
+    with views of the target, which leaks the answer.
+    """
+    back = np.array(sorted({*range(num_frames), *also_back}, reverse=True))
+    return np.maximum(length - 1 - back, 0)
+
+
+def last_frames(history: np.ndarray, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+    """The rows of `history` at its `last_places`."""
+    return history[last_places(len(history), num_frames, also_back)]
+
+
+class Walks(Dataset):
+    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, labels
+    (B, T) what the expert does, questions (B, L) padded with 0, loss_from (B,) the first action that counts, weights
+    (B, T) float32 how much each counts, padded with 0."""
+
+    def __init__(self, files: Sequence[Demonstrations], vocabulary: Vocabulary) -> None:
+        self.files = list(files)
+        self.lengths = np.concatenate([file.lengths for file in self.files])
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.actions, self.labels = (
+            torch.from_numpy(np.concatenate([getattr(file, name) for file in self.files]).astype(np.int64))
+            for name in ("actions", "labels")
+        )
+        self.first = np.cumsum([0] + [len(file) for file in self.files])  # walk of each file
+        self.questions = [torch.tensor(vocabulary.encode(e.question)) for file in self.files for e in file.episodes]
+        self.loss_from = torch.zeros(len(self), dtype=torch.int64)
+        self.weights = torch.ones(len(self.actions))
+
+    @property
+    def feature_size(self) -> int:
+        return self.files[0].features.shape[1]
+
+    @property
+    def sizes(self) -> Int64[np.ndarray, " E"]:
+        """What to sort walks by, see `data.batches.sampling`."""
+        return walk_sizes(self.actions.numpy(), self.offsets)
+
+    def weigh_inflections(self, *, of: "Walks") -> None:
+        """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
+        own, learned = (inflections(walks.labels.numpy(), walks.offsets) for walks in (self, of))
+        self.weights = torch.from_numpy(inflection_weights(own, of=learned))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def _features(self, walk: int) -> torch.Tensor:
+        number = int(np.searchsorted(self.first, walk, side="right")) - 1
+        file = self.files[number]
+        return torch.from_numpy(np.array(file.features[file.rows(walk - int(self.first[number]))]))
+
+    def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        if not len(chosen):
+            one = self.__getitems__([0])
+            return {**one, "loss_from": torch.full((1,), one["actions"].shape[1])}
+        rows = [slice(self.offsets[i], self.offsets[i + 1]) for i in chosen]
+
+        def padded(values: torch.Tensor, padding: int) -> torch.Tensor:
+            return pad_sequence([values[r] for r in rows], batch_first=True, padding_value=padding)
+
+        return {
+            "features": pad_sequence([self._features(int(i)) for i in chosen], batch_first=True),
+            "actions": padded(self.actions, PADDED_ACTION),
+            "labels": padded(self.labels, PADDED_ACTION),
+            "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
+            "loss_from": self.loss_from[chosen],
+            "weights": padded(self.weights, 0),
+        }
+
+
+class LastFrames(Dataset):
+    """The last `num_frames` of each demonstration, or with None all of them: features (B, N, F) float16, padded behind the
+    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary. `also_back`: see `last_frames`."""
+
+    def __init__(
+        self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None, also_back: Sequence[int] = ()
+    ) -> None:
+        self.demos, self.num_frames = demos, num_frames
+        if num_frames is not None:  # few enough to be held, for they are read in every epoch
+            frames = [last_frames(demos.features[demos.rows(i)], num_frames, also_back) for i in range(len(demos))]
+            self.features = torch.from_numpy(np.stack(frames))
+        self._ask(demos.episodes, vocabulary)
+
+    def _ask(self, episodes: Sequence[Episode], vocabulary: Vocabulary) -> None:
+        self.questions = pad_sequence([torch.tensor(vocabulary.encode(e.question)) for e in episodes], batch_first=True)
+        self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in episodes])
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        if not len(chosen):
+            return {**self.__getitems__([0]), "answers": torch.full((1,), NO_ANSWER)}
+        if self.num_frames is not None:
+            features = self.features[chosen]
+            mask = torch.ones(features.shape[:2], dtype=torch.bool)
+        else:
+            walks = [torch.from_numpy(np.array(self.demos.features[self.demos.rows(i)])) for i in chosen]
+            features = pad_sequence(walks, batch_first=True)
+            mask = torch.arange(features.shape[1]) < torch.tensor([[len(walk)] for walk in walks])
+        return {
+            "features": features,
+            "mask": mask,
+            "questions": self.questions[chosen],
+            "answers": self.answers[chosen],
+        }
+
+
+def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
+    """This process's part of each batch; which items a batch has is decided here already."""
+    parts = own_parts(batches, trainer.global_rank, trainer.world_size)
+    return DataLoader(data, batch_sampler=parts, collate_fn=as_collated)
+
+
+def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
+
+
+def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What `__getitems__` gives is a batch already."""
+    return batch
+
+
+class NavigatorData(pl.LightningDataModule):
+    """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts).
+
+    Where the source has several walks of each question, each epoch learns from the next one.
+    With `inflection` the actions that differ from the one before count more, see `data.batches.curriculum`.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        *,
+        batch_size: int,
+        seed: int,
+        curriculum_start: int,
+        curriculum_step: int | None,
+        inflection: bool,
+    ) -> None:
+        super().__init__()
+        self.source, self.batch_size, self.seed, self.inflection = source, batch_size, seed, inflection
+        self.curriculum_start, self.curriculum_step = curriculum_start, curriculum_step
+
+    def prepare_data(self) -> None:
+        self.source.build()
+
+    def setup(self, stage: str) -> None:
+        self.learned = self.source.learned()
+        self.train, self.val = self._walks(self._of_epoch(0)), self._walks([self.source.demonstrations("val")])
+        if self.inflection:
+            self.val.weigh_inflections(of=self.train)
+
+    def _of_epoch(self, epoch: int) -> list[Demonstrations]:
+        """What an epoch learns from, demonstrations first."""
+        return [self.learned[epoch % len(self.learned)]]
+
+    def _walks(self, files: Sequence[Demonstrations]) -> Walks:
+        walks = Walks(files, self.source.vocabulary)
+        if self.inflection:
+            walks.weigh_inflections(of=walks)
+        return walks
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a model has to know to fit this data."""
+        return {
+            "vocabulary_size": len(self.source.vocabulary.words),
+            "feature_size": self.train.feature_size,
+        }
+
+    def train_dataloader(self) -> DataLoader:
+        epoch = self.trainer.current_epoch
+        self.train = self._walks(self._of_epoch(epoch))
+        lengths = self.train.lengths
+        counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
+        counted[len(self.train.files[0]) :] = 0  # the curriculum is of demonstrations
+        self.train.loss_from = torch.from_numpy(counted)
+        batches = length_batches(self.train.sizes, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
+        return _loader(self.train, batches, self.trainer)
+
+    def val_dataloader(self) -> DataLoader:
+        return _loader(self.val, _cut(np.argsort(self.val.sizes, kind="stable"), self.batch_size), self.trainer)
+
+
+class AnswererData(pl.LightningDataModule):
+    """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
+
+    `also_back` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
+    Where the source has several walks of each question, each epoch learns from the next one.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        *,
+        batch_size: int,
+        seed: int,
+        num_frames: int | None,
+        also_back: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.source, self.batch_size, self.seed = source, batch_size, seed
+        self.num_frames, self.also_back = num_frames, tuple(also_back)
+
+    def prepare_data(self) -> None:
+        self.source.build()
+
+    def setup(self, stage: str) -> None:
+        self.trains = [self._frames(walks) for walks in self.source.learned()]
+        self.val = self._frames(self.source.demonstrations("val"))
+
+    def _frames(self, walks: Demonstrations) -> LastFrames:
+        return LastFrames(walks, self.source.vocabulary, self.num_frames, self.also_back)
+
+    @property
+    def sizes(self) -> dict[str, int | list[int]]:
+        """What a model has to know to fit this data."""
+        words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
+        return {
+            "vocabulary_size": len(words),
+            "num_answers": len(answers),
+            "feature_size": self.trains[0].demos.features.shape[1],
+            "map_shape": list(self.source.encode.map_shape),
+        }
+
+    def train_dataloader(self) -> DataLoader:
+        epoch = self.trainer.current_epoch
+        train = self.trains[epoch % len(self.trains)]
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(train))
+        return _loader(train, _cut(order, self.batch_size), self.trainer)
+
+    def val_dataloader(self) -> DataLoader:
+        return _loader(self.val, _cut(np.arange(len(self.val)), self.batch_size), self.trainer)

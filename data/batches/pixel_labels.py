@@ -1,0 +1,94 @@
+"""`Surroundings`: of what a view shows, the name of each thing's colour and the type of the room that it is in.
+
+What questions ask beside names of things, as targets for an encoder: the renderer says which object is where, the house
+which colour and room it has. What has no object, as walls and floors, is in the room where its surface lies.
+
+Axes: B views, H W frame, h w sampled pixels of it, O objects, R rooms, G grid side.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64, UInt8, UInt16
+
+from eqa.envs.annotations import PALETTE
+from eqa.envs.house.house import House
+from eqa.envs.house.plan import room_rules
+from eqa.envs.navigation.occupancy import fill_polygon
+from eqa.envs.rendering.camera import Camera
+
+COLORS: tuple[str, ...] = tuple(PALETTE)
+ROOMS: tuple[str, ...] = tuple(room_rules()["types"])
+UNNAMED = 255  # no colour that a person would name, and no room of a known type
+CELL_M = 0.1  # walls are thicker, so a cell on a wall's face lies in the room that the face is in
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Of one house; ids are places in COLORS and ROOMS, or UNNAMED."""
+
+    color: UInt8[np.ndarray, " O1"]  # by instance id; 0 is the building
+    room: UInt8[np.ndarray, " O1"]
+    corner: tuple[float, float]  # x, z of the grid's corner, metres
+    grid: UInt8[np.ndarray, "G G"]  # rooms from above, rows follow z
+
+    @classmethod
+    def of(cls, house: House) -> "Surroundings":
+        rooms = [_place(ROOMS, room.type) for room in house.rooms]
+        corners = np.concatenate([np.asarray(room.polygon, np.float64) for room in house.rooms])
+        low = corners.min(0) - CELL_M
+        side = int(np.ceil((corners.max(0) - low).max() / CELL_M)) + 1
+        grid = np.full((side, side), UNNAMED, np.uint8)
+        for number, room in zip(rooms, house.rooms, strict=True):
+            inside = np.zeros((side, side), np.uint8)
+            fill_polygon(inside, (np.asarray(room.polygon, np.float64) - low) / CELL_M)
+            grid[inside > 0] = number
+        return cls(
+            color=np.array([UNNAMED, *(_place(COLORS, thing.color) for thing in house.objects)], np.uint8),
+            room=np.array([UNNAMED, *(rooms[thing.room] for thing in house.objects)], np.uint8),
+            corner=(float(low[0]), float(low[1])),
+            grid=grid,
+        )
+
+    def rooms_at(self, x: Float64[np.ndarray, "*S"], z: Float64[np.ndarray, "*S"]) -> UInt8[np.ndarray, "*S"]:
+        """The rooms that points lie in; UNNAMED outside."""
+        column = np.floor((x - self.corner[0]) / CELL_M).astype(np.int64)
+        row = np.floor((z - self.corner[1]) / CELL_M).astype(np.int64)
+        side = len(self.grid)
+        known = (column >= 0) & (column < side) & (row >= 0) & (row < side)
+        return np.where(known, self.grid[row.clip(0, side - 1), column.clip(0, side - 1)], np.uint8(UNNAMED))
+
+    def seen(
+        self,
+        poses: Float64[np.ndarray, "B 3"],
+        instance_id: UInt16[np.ndarray, "B H W"],
+        depth: Float32[np.ndarray, "B H W"],
+        camera: Camera,
+        *,
+        every: int,
+    ) -> tuple[UInt8[np.ndarray, "B h w"], UInt8[np.ndarray, "B h w"]]:
+        """Colours and rooms of the pixels that `sampled` takes."""
+        things, far = (sampled(image, every) for image in (instance_id, depth))
+        x, z = points(poses, far.astype(np.float64), camera, every=every)
+        room = np.where(things > 0, self.room[things], self.rooms_at(x, z))
+        return self.color[things], np.where(far > 0, room, np.uint8(UNNAMED))
+
+
+def _place(names: tuple[str, ...], name: str | None) -> int:
+    return names.index(name) if name in names else UNNAMED
+
+
+def sampled(frame: np.ndarray, every: int) -> np.ndarray:
+    """Every `every`-th row and column of frames (B, H, W, ...), from the middle of the first block."""
+    return frame[:, every // 2 :: every, every // 2 :: every]
+
+
+def points(
+    poses: Float64[np.ndarray, "B 3"], depth: Float64[np.ndarray, "B h w"], camera: Camera, *, every: int
+) -> tuple[Float64[np.ndarray, "B h w"], Float64[np.ndarray, "B h w"]]:
+    """x and z of what sampled pixels show, of a camera that looks level."""
+    column = every // 2 + every * np.arange(depth.shape[2], dtype=np.int64)
+    right = depth * (column + 0.5 - camera.width_px / 2) / camera.focal_px
+    x, z, heading = (poses[:, axis, None, None] for axis in range(3))
+    s, c = np.sin(heading), np.cos(heading)
+    return x - s * depth + c * right, z - c * depth - s * right

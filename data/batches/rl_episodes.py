@@ -1,0 +1,102 @@
+"""Which questions are walked for practice, and where each walk begins: what learning by walking takes its batches from.
+
+A batch is some questions of a few houses (loading a house costs as much as a walk), each walked `samples` times from the
+same spawn. The spawn lies on the question's shortest walk, at a number of actions before its end that is drawn anew; how
+far away it may lie grows with the epochs (Das et al. 2018, Sec. 5). Everything random is a function of (seed, epoch,
+place in the epoch), the numbers that walks are drawn with included; so what a walk does depends neither on the others of
+its batch nor on how many processes share it.
+
+Axes: M walks of a batch, K actions of the longest walk, L words, Q questions of an epoch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Dataset
+
+from eqa.data.demonstrations.spawn_settings import Spawned, spawned
+from eqa.data.demonstrations.storage import Demonstrations
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.actions import MAX_EPISODE_ACTIONS
+
+NEAREST = 3  # actions before the end, STOP included, at which a spawn lies at the least
+
+
+@dataclass(frozen=True, slots=True)
+class Spawning:
+    """How far away walks begin: in epoch e at most `start + step * e` actions before the end, a share of them `turned`, that
+    is with a random heading and without history (`data.demonstrations.spawn_settings`)."""
+
+    start: int
+    step: int
+    turned: float
+
+    def __post_init__(self) -> None:
+        if self.start < NEAREST or self.step < 0 or not 0 <= self.turned <= 1:
+            raise ValueError(f"spawn: expected start >= {NEAREST}, step >= 0 and turned from 0 to 1, got {self}")
+
+    def draw(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> Spawned:
+        farthest = min(int(demos.lengths[row]), self.start + self.step * epoch)
+        left = int(rng.integers(min(NEAREST, farthest), farthest + 1))
+        return spawned(demos, row, f"T-{left}{' turned' if rng.random() < self.turned else ''}")
+
+
+class Practice(Dataset):
+    """Walks to be made: rows (M,) of the demonstrations, known (M,) how many actions of the demonstration are history, poses
+    (M, 3) float64 of the spawns, questions (M, L) padded with 0, draws (M, K, 2) uniform numbers to act with.
+
+    Item i is all `samples` walks of `spawns[i]`.
+    """
+
+    def __init__(
+        self,
+        demos: Demonstrations,
+        vocabulary: Vocabulary,
+        spawns: Sequence[Spawned],
+        *,
+        samples: int = 1,
+        seed: Sequence[int] = (),
+    ) -> None:
+        self.demos, self.spawns, self.samples, self.seed = demos, list(spawns), samples, list(seed)
+        self.questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
+
+    def __len__(self) -> int:
+        return len(self.spawns)
+
+    def __getitems__(self, chosen: Sequence[int]) -> dict[str, torch.Tensor]:
+        spawns = [self.spawns[i] for i in chosen for _ in range(self.samples)]
+        size = (self.samples, MAX_EPISODE_ACTIONS, 2)
+        draws = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
+        return {
+            "rows": torch.tensor([s.row for s in spawns], dtype=torch.int64),
+            "known": torch.tensor([s.known for s in spawns], dtype=torch.int64),
+            "poses": torch.tensor([s.pose for s in spawns], dtype=torch.float64).reshape(-1, 3),
+            "questions": pad_sequence([self.questions[s.row] for s in spawns], batch_first=True),
+            "draws": torch.from_numpy(np.concatenate(draws)),
+        }
+
+
+def questions_by_house(
+    demos: Demonstrations, *, batches: int, questions: int, houses: int, rng: np.random.Generator
+) -> Iterator[list[int]]:
+    """Rows of the questions of each batch: as many from each of `houses` houses, all houses before one comes again.
+
+    A house with fewer questions than that gives some twice.
+    """
+    of_house: dict[str, list[int]] = {}
+    for row, episode in enumerate(demos.episodes):
+        of_house.setdefault(episode.scene_id, []).append(row)
+    names, upcoming = sorted(of_house), []
+    for _ in range(batches):
+        while len(upcoming) < houses:
+            upcoming += rng.permutation(names).tolist()
+        here, upcoming = upcoming[:houses], upcoming[houses:]
+        shares = np.bincount(np.arange(questions) % houses, minlength=houses)
+        yield [
+            int(row)
+            for name, share in zip(here, shares, strict=True)
+            for row in rng.choice(of_house[name], share, replace=share > len(of_house[name]))
+        ]

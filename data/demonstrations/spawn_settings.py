@@ -1,0 +1,57 @@
+"""Settings of evaluation: where a question is spawned, and whether the walk up to there is known.
+
+    T-10, T-30, T-50        the protocol of Das et al. (2018, Sec. 5): so many actions before the end of the shortest walk,
+                            STOP included, with the walk before it as history
+    T-10 turned, ...        the same place with a random heading and no history, where walking straight on and copying the
+                            last action stop being good policies
+    random                  anywhere within 14 m of the goal, no history (`Episode.spawns`)
+
+A question counts in a setting if its walk is long enough, whoever plays: every line of a table is a mean over the same
+questions.
+"""
+
+import re
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+
+from eqa.data.demonstrations.storage import Demonstrations
+from eqa.envs.actions import NUM_HEADINGS
+from eqa.envs.episode import Pose
+from eqa.envs.navigation.floor import HEADINGS_RAD
+
+BACK = (10, 30, 50)
+TURNED = " turned"
+RANDOM = "random"
+SETTINGS = (*(f"T-{k}" for k in BACK), *(f"T-{k}{TURNED}" for k in BACK), RANDOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """One question in one setting."""
+
+    setting: str
+    row: int  # episode of the demonstrations
+    pose: Pose
+    known: int  # actions of the demonstration that lie before the spawn and are known, 0 without history
+    left: int | None  # its actions that are left, None where the spawn is not on it
+
+
+def spawned(demos: Demonstrations, row: int, setting: str) -> Spawned | None:
+    """Question `row` in a setting; None where it does not count. ValueError for what is no setting."""
+    episode, length = demos.episodes[row], int(demos.lengths[row])
+    if setting == RANDOM:
+        spawn = (episode.spawns or {}).get(RANDOM)
+        return None if spawn is None else Spawned(setting, row, spawn.pose, 0, None)
+    named = re.fullmatch(rf"T-(\d+)({TURNED})?", setting)
+    if named is None or int(named[1]) < 1:
+        raise ValueError(f"setting: expected one of {SETTINGS}, got {setting!r}")
+    left, turned = int(named[1]), named[2] is not None
+    if left > length:
+        return None
+    x, z, heading_rad = demos.poses[int(demos.offsets[row]) + length - left].tolist()
+    if not turned:
+        return Spawned(setting, row, (x, z, heading_rad), length - left, left)
+    rng = np.random.default_rng(crc32(f"{episode.episode_id} {setting}".encode()))
+    return Spawned(setting, row, (x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])), 0, None)

@@ -1,0 +1,166 @@
+"""Where questions' walks begin: far away, 10, 30 and 50 actions before the end, at random; and how far it is from there.
+
+The protocol of Das et al. (2018, Sec. 5): T-k is the pose with k actions of the shortest walk left, STOP included. A walk
+begins in the far fifth of the floor within FARTHEST_M of the goal, drawn from the episode's own id, and is the shortest of
+those that keep clear of things, where there are such: who learns from walks that graze every corner gets stuck at corners.
+A random spawn is anywhere within FARTHEST_M: from further away no agent arrives within an episode's actions.
+
+Axes: T poses of a walk, P positions, C cells of a floor.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from zlib import crc32
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+
+from eqa.envs.actions import MAX_EPISODE_ACTIONS
+from eqa.envs.episode import Episode, Pose, Spawn
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.house import House
+from eqa.envs.metrics import inside_polygon
+from eqa.envs.navigation.action_search import shortest_walks
+from eqa.envs.navigation.floor import Floor, distance_fields, distances_at, far_places, sample_start
+from eqa.envs.navigation.walk import Walk, letters
+from eqa.envs.simulator import Goal
+
+# Adds spawns and walks to the episodes of one house; None in place of one that cannot be walked.
+Place = Callable[[House, Sequence[Episode]], list[Episode | None]]
+
+SPAWNS = (10, 30, 50)
+STARTS_TRIED = 8
+FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over MAX_EPISODE_ACTIONS, which is cut off
+ABOUT_M = 0.5  # how much nearer or farther than drawn a walk may begin
+CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
+
+
+def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
+    """The episodes with spawns and the walk from "start", which is drawn where an episode has none.
+
+    Those about the whole house have no goal, so no walk and no distances. None in place of one that cannot be walked:
+    its view points may lie where an agent fits, but quarter-metre moves do not lead.
+    """
+    floor, roomy = _floors(house)
+    rngs = [np.random.default_rng(crc32(episode.episode_id.encode())) for episode in episodes]
+    rows = [row for row, episode in enumerate(episodes) if episode.view_points]
+    goals = [Goal.of(episodes[row]) for row in rows]
+    distinct = {goal: index for index, goal in enumerate(dict.fromkeys(goals))}
+    fields = distance_fields(floor, list(distinct))
+    places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
+
+    def draw_from(row: int, candidates: Float64[np.ndarray, "P 2"]) -> Callable[[], Pose]:
+        return lambda: _draw(roomy, rngs[row], candidates)
+
+    spread = [
+        (
+            goal,
+            (lambda start=start: start) if (start := episodes[row].start) else draw_from(row, places[distinct[goal]]),
+        )
+        for row, goal in zip(rows, goals, strict=True)
+    ]
+    near = [floor.centres[field <= FARTHEST_M] for field in fields]
+    anywhere = [(goal, draw_from(row, near[distinct[goal]])) for row, goal in zip(rows, goals, strict=True)]
+    walks = _walks(floor, roomy, [*spread, *anywhere])
+    placed: list[Episode | None] = list(episodes)
+    for row in set(range(len(episodes))) - set(rows):
+        drawn = {name: Spawn(_draw(roomy, rngs[row], floor.centres)) for name in ("start", "random")}
+        placed[row] = replace(episodes[row], spawns=drawn)
+    for index, row in enumerate(rows):
+        walk, long = walks[index], walks[len(rows) + index]
+        if walk is None or long is None:
+            placed[row] = None
+            continue
+        walk = walk.last(MAX_EPISODE_ACTIONS)
+        field = fields[distinct[goals[index]]]
+        spawns = _along(house, floor, field, walk)
+        spawns["random"] = _spawn(house, floor, field, long, len(long.actions))
+        placed[row] = replace(episodes[row], spawns=spawns, walk=letters(walk.actions))
+    return placed
+
+
+def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Episode]:
+    """The episodes of a house with another walk and the spawns along it; as they are where no such walk is found.
+
+    Their ids and `number` draw how far away a walk begins, every distance up to FARTHEST_M alike, so that many show what to do
+    close to the target, looking anywhere. ValueError for an episode without a goal.
+    """
+    floor, roomy = _floors(house)
+    goals = [Goal.of(episode) for episode in episodes]
+    distinct = {goal: index for index, goal in enumerate(dict.fromkeys(goals))}
+    fields = distance_fields(floor, list(distinct))
+
+    def draw(rng: np.random.Generator, field: Float32[np.ndarray, " C"]) -> Pose:
+        away = rng.uniform(0, min(FARTHEST_M, float(field[np.isfinite(field)].max())))
+        return _draw(roomy, rng, floor.centres[np.abs(field - away) <= ABOUT_M])
+
+    rngs = [np.random.default_rng([crc32(episode.episode_id.encode()), number]) for episode in episodes]
+    wanted = [(goal, partial(draw, rng, fields[distinct[goal]])) for rng, goal in zip(rngs, goals, strict=True)]
+    walked = []
+    for episode, goal, walk in zip(episodes, goals, _walks(floor, roomy, wanted), strict=True):
+        if walk is not None:
+            walk = walk.last(MAX_EPISODE_ACTIONS)
+            spawns = _along(house, floor, fields[distinct[goal]], walk)
+            episode = replace(episode, spawns=spawns, walk=letters(walk.actions))
+        walked.append(episode)
+    return walked
+
+
+def _floors(house: House) -> tuple[Floor, Floor]:
+    """Where an agent can be, and where it keeps clear of things too."""
+    meshes, scene = load_catalog().meshes, build_scene(house, load_catalog())
+    return build_floor(house, scene, meshes), build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
+
+
+def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[], Pose]]]) -> list[Walk | None]:
+    """The shortest walk to each goal from a drawn pose, on the roomy floor where that is possible; None without one.
+
+    A drawn place may lie where quarter-metre moves lead nowhere, between two chairs for instance; then another is drawn.
+    """
+    walks: list[Walk | None] = [None] * len(wanted)
+    for _ in range(STARTS_TRIED):
+        left = [i for i, walk in enumerate(walks) if walk is None]
+        starts = {i: wanted[i][1]() for i in left}
+        for ground in (roomy, floor):
+            left = [i for i, walk in enumerate(walks) if walk is None]
+            found = shortest_walks(ground, [wanted[i][0] for i in left], [starts[i] for i in left], or_none=True)
+            for i, walk in zip(left, found, strict=True):
+                walks[i] = walk
+        if None not in walks:
+            break
+    return walks
+
+
+def _draw(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P 2"]) -> Pose:
+    """The first of some draws that lies on the roomy floor, if one does."""
+    drawn = [sample_start(rng, places) for _ in range(STARTS_TRIED)]
+    return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]
+
+
+def _along(house: House, floor: Floor, field: np.ndarray, walk: Walk) -> dict[str, Spawn]:
+    """The spawns on a walk: its start, and those that it is long enough for."""
+    begins = {"start": len(walk.actions)} | {f"T-{k}": k for k in sorted(SPAWNS, reverse=True)}
+    return {name: _spawn(house, floor, field, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
+
+
+def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_actions: int) -> Spawn:
+    """Where the walk is with so many actions left."""
+    pose = walk.before_end(num_actions)
+    return Spawn(
+        pose=pose,
+        num_actions=num_actions,
+        distance_m=round(float(distances_at(floor, field, np.array([pose]))[0]), 3),
+        num_rooms=len(np.unique(rooms_at(house, walk.last(num_actions).poses))),
+    )
+
+
+def rooms_at(house: House, poses: Float64[np.ndarray, "T 3"]) -> Int64[np.ndarray, " T"]:
+    """Index of the room that each pose is in; in the thickness of a wall between rooms the last one, at first the next."""
+    rooms = np.full(len(poses), -1)
+    for index, room in enumerate(house.rooms):
+        rooms[inside_polygon(poses, room.polygon)] = index
+    known = np.flatnonzero(rooms >= 0)
+    before = np.maximum(np.searchsorted(known, np.arange(len(poses)), side="right") - 1, 0)
+    return rooms[known[before]] if len(known) else rooms

@@ -1,0 +1,129 @@
+"""`write_house`: a house as GLB and as the stage of a scene data set that habitat-sim reads, with its semantics.
+
+The semantics take the form of HM3D: a mesh whose vertex colours stand for instances, and a text that says which. What
+is written is what habitat-sim reads at commit 57ee494: `HM3DSemanticScene.cpp` the text, `GenericSemanticMeshData.cpp`
+the mesh, `StageAttributesManager.cpp` and `SceneDatasetAttributesManager.cpp` the configurations.
+
+Axes: V vertices, F faces.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from eqa.envs.files import written_aside
+from eqa.envs.house.build import build_scene
+from eqa.envs.house.catalog import ASSETS
+from eqa.envs.house.export import COPYRIGHT, GENERATOR, Label, house_glb, labels, local_mesh, room_nodes
+from eqa.envs.house.generator import HUMAN_HOMES
+from eqa.envs.house.house import House
+from eqa.envs.rendering.assets import Catalog
+from eqa.envs.rendering.gltf import Glb
+from eqa.envs.rendering.scene import Scene
+
+DATASET = "eqa.scene_dataset_config.json"
+STAGE = ".stage_config.json"  # behind a house's id: what habitat-sim takes for a scene
+_SPREAD = 0x9E3779  # odd, so that multiples of it are different for all ids of 24 bits
+_UP, _FRONT = [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]
+
+
+def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
+    """Writes all files of a house into `folder`, and those that its houses share; returns the paths, GLB first.
+
+    ValueError for a house whose id is no file name.
+    """
+    if Path(house.id).name != house.id:
+        raise ValueError(f"house id: expected a file name without folders, got {house.id!r}; rename it in its file")
+    scene = build_scene(house, catalog)
+    named = labels(house, scene)
+    contents = {
+        f"{house.id}.glb": house_glb(house, scene, catalog),
+        f"{house.id}.stage.glb": house_glb(house, scene, catalog, both_sides=True),
+        f"{house.id}.semantic.glb": semantic_glb(house, scene, catalog),
+        f"{house.id}.semantic.txt": semantic_text(named).encode(),
+        f"{house.id}{STAGE}": _json(stage_config(house.id)),
+        DATASET: _json({"stages": {"paths": {".json": [f"*{STAGE}"]}}}),
+    }
+    for name, content in contents.items():
+        with written_aside(folder / name) as aside:
+            aside.write_bytes(content)
+    credits = {"ATTRIBUTION.md": ASSETS}
+    if (HUMAN_HOMES / f"{house.id}.json").is_file():
+        credits["ATTRIBUTION.homes.md"] = HUMAN_HOMES
+    for name, source in credits.items():
+        shutil.copyfile(source / "ATTRIBUTION.md", folder / name)
+    return [folder / name for name in (*contents, *credits)]
+
+
+def semantic_color(instance_id: int) -> tuple[int, int, int]:
+    """The sRGB colour that stands for an instance: another for each, neighbours far apart, black for 0 alone."""
+    mixed = instance_id * _SPREAD & 0xFFFFFF
+    return mixed >> 16, mixed >> 8 & 255, mixed & 255
+
+
+def semantic_text(named: list[Label]) -> str:
+    """HM3D's list of instances: id, colour, category and room."""
+    lines = [f'{one.id},{bytes(semantic_color(one.id)).hex().upper()},"{one.category}",{one.room}' for one in named]
+    return "\n".join(["HM3D Semantic Annotations", *lines]) + "\n"
+
+
+def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
+    """The house in world coordinates, each instance in its colour; nodes are named as in `house_glb`.
+
+    Furniture shows both sides, as habitat-sim culls back faces. Vertex colours are linear light; it turns them to sRGB.
+    """
+    glb = Glb(GENERATOR, COPYRIGHT)
+    named = labels(house, scene)
+    placed = []
+    for i, label in enumerate(named):
+        mesh = local_mesh(scene, catalog, int(scene.instances.mesh[i]))
+        turn, shift = scene.instances.rotation_scale[i], scene.instances.translation[i]
+        vertices = (mesh.vertices.astype(np.float64) @ turn.T.astype(np.float64) + shift).astype(np.float32)
+        sides = [mesh.faces, mesh.faces[:, ::-1]] if scene.instances.instance_id[i] else [mesh.faces]
+        attributes = {
+            "POSITION": glb.add_vertices(vertices, bounds=True),
+            "COLOR_0": glb.add_vertices(np.tile(_linear(semantic_color(label.id)), (len(vertices), 1))),
+        }
+        indices = glb.add_indices(np.concatenate([*sides, _links(vertices, mesh.faces)]))
+        placed.append({"mesh": glb.add_mesh(label.name, [{"attributes": attributes, "indices": indices}])})
+    return glb.to_bytes(room_nodes(glb, house, named, placed))
+
+
+def _links(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Triangles without area that join the outermost vertices along each axis.
+
+    habitat-sim takes the largest connected piece of a colour for the object's bounding box; joined, that is the whole.
+    """
+    used = np.unique(faces)
+    ends = used[np.concatenate([vertices[used].argmin(0), vertices[used].argmax(0)])]
+    return np.stack([ends[:-1], ends[:-1], ends[1:]], axis=1)
+
+
+def _linear(srgb: tuple[int, int, int]) -> np.ndarray:
+    """Linear light of an 8-bit sRGB colour (IEC 61966-2-1)."""
+    share = np.array(srgb) / 255
+    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+
+
+def stage_config(house_id: str) -> dict[str, object]:
+    """What habitat-sim reads of a stage. Axes are written out, as it takes a GLB that comes alone to have Z up."""
+    return {
+        "render_asset": f"{house_id}.stage.glb",
+        "collision_asset": f"{house_id}.stage.glb",
+        "semantic_asset": f"{house_id}.semantic.glb",
+        "semantic_descriptor_filename": f"{house_id}.semantic.txt",
+        "has_semantic_textures": False,
+        "up": _UP,
+        "front": _FRONT,
+        "semantic_up": _UP,
+        "semantic_front": _FRONT,
+        "origin": [0.0, 0.0, 0.0],
+        "units_to_meters": 1.0,
+        "force_flat_shading": True,
+    }
+
+
+def _json(document: dict) -> bytes:
+    return (json.dumps(document, indent=2) + "\n").encode()

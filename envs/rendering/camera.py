@@ -1,0 +1,42 @@
+"""`Camera`: a pinhole at eye height, and how the world lies before it.
+
+Axes: N poses. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A pinhole with square pixels, `height_m` above the floor; a positive pitch looks up."""
+
+    height_px: int = 224
+    width_px: int = 224
+    vertical_fov_deg: float = 60.0
+    height_m: float = 1.0
+    near_m: float = 0.05
+    pitch_rad: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("height_px", "width_px"):
+            if not 1 <= getattr(self, name) <= 8192:
+                raise ValueError(f"{name}: expected 1 to 8192, got {getattr(self, name)}")
+        if not 0 < self.vertical_fov_deg < 180:
+            raise ValueError(f"vertical_fov_deg: expected more than 0 and less than 180, got {self.vertical_fov_deg}")
+        if not self.near_m > 0:
+            raise ValueError(f"near_m: expected more than 0, got {self.near_m}")
+
+    @property
+    def focal_px(self) -> float:
+        return self.height_px / 2 / np.tan(np.radians(self.vertical_fov_deg) / 2)
+
+    def views(self, poses: Float[np.ndarray, "N 3"]) -> Float[np.ndarray, "N 12"]:
+        """Rows right, down, forward in the world, then the position, for poses (x, z, heading)."""
+        x, z, heading = poses.T
+        c, s = np.cos(heading), np.sin(heading)
+        cp, sp = np.full_like(x, np.cos(self.pitch_rad)), np.full_like(x, np.sin(self.pitch_rad))
+        zero, height = np.zeros_like(x), np.full_like(x, self.height_m)
+        return np.stack([c, zero, -s, -s * sp, -cp, -c * sp, -s * cp, sp, -c * cp, x, height, z], axis=1)

@@ -1,0 +1,141 @@
+"""`Renderer`: first-person colour, depth, class and instance images of many scenes and poses in one call, on the CPU.
+
+Colours are sRGB without tone mapping: texel * material * light, the light baked once per vertex of every instance. A
+pixel that hits nothing shows the sky above the horizon and a lawn below it, has depth 0, class 0 and instance 0.
+Equal input gives equal output, bit for bit, whatever the number of threads (`numba.set_num_threads`).
+
+Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int32, UInt8
+
+from eqa.envs.rendering.buffers import PAD, Lens, Scratch, World, build_world, make_scratch
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.cpu_kernels import draw
+from eqa.envs.rendering.scene import Scene
+
+MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
+
+# sRGB of the outside at elevation -90, just below 0, just above 0 and 90 degrees.
+OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
+
+
+class Renderer:
+    """Draws the scenes of the last `load`. Each call itself uses all of Numba's threads.
+
+    One renderer serves one thread. A worker process that draws must be spawned, not forked, once its parent has drawn:
+    Numba's OpenMP layer ends a forked child.
+    """
+
+    def __init__(
+        self,
+        camera: Camera | None = None,
+        modalities: Sequence[str] = tuple(MODALITIES),
+    ) -> None:
+        """`modalities`: what `render` gives, names of MODALITIES."""
+        unknown = [name for name in modalities if name not in MODALITIES]
+        if unknown or not modalities:
+            raise ValueError(f"modalities: expected some of {', '.join(MODALITIES)}, got {list(modalities)}")
+        self.camera = camera or Camera()
+        self.modalities = tuple(modalities)
+        self.num_scenes = 0
+        self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
+        self._outside = _outside_image(self.camera)
+        self._world: World | None = None
+        self._scratch: Scratch | None = None
+
+    def load(self, scenes: Sequence[Scene]) -> None:
+        """Makes `scenes` the ones that `render` draws; `scene_index` counts them in this order. They share their assets."""
+        self._world = build_world(scenes)
+        self._scratch = make_scratch(self._world, self._lens, self._scratch)
+        self.num_scenes = len(scenes)
+
+    def render(
+        self,
+        scene_index: np.ndarray,
+        poses: np.ndarray,
+        out: Mapping[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, z, heading_rad) of poses (N, 3).
+
+        Gives rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W) uint8 and instance_id
+        (N, H, W) uint16, those asked for. `out` gives arrays to write into (an earlier result), so that nothing is
+        allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
+        """
+        scene_index, poses = self.checked(scene_index, poses)
+        return self.draw(scene_index, self.camera.views(poses), out)
+
+    def checked(self, scene_index: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `render` was given, as int64 and float64; ValueError as it says."""
+        if self._world is None:
+            raise ValueError("render: no scenes are loaded; call load(scenes) first")
+        scene_index, poses = np.asarray(scene_index), np.asarray(poses, np.float64)
+        if poses.ndim != 2 or poses.shape[1] != 3:
+            raise ValueError(f"poses: expected shape (N, 3) of x, z, heading_rad, got {poses.shape}")
+        if scene_index.shape != poses.shape[:1] or scene_index.dtype.kind not in "iu":
+            raise ValueError(
+                f"scene_index: expected {len(poses)} integers, one per pose, "
+                f"got {scene_index.dtype} of shape {scene_index.shape}"
+            )
+        if not np.isfinite(poses).all():
+            row = int(np.flatnonzero(~np.isfinite(poses).all(axis=1))[0])
+            raise ValueError(f"poses: expected finite numbers, got {poses[row]} in row {row}")
+        if len(poses) and not (0 <= scene_index.min() and scene_index.max() < self.num_scenes):
+            raise ValueError(
+                f"scene_index: expected 0 to {self.num_scenes - 1} ({self.num_scenes} scenes are loaded), "
+                f"got {scene_index.min()} to {scene_index.max()}"
+            )
+        return scene_index.astype(np.int64), poses
+
+    def draw(
+        self, scene_index: np.ndarray, views: np.ndarray, out: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Unchecked."""
+        num, size = len(views), (self.camera.height_px, self.camera.width_px)
+        images, unused = {}, []
+        for name, kind in MODALITIES.items():
+            shape = (num, *size, 3) if name == "rgb" else (num, *size)
+            if name not in self.modalities:
+                unused.append(np.empty((1,) * len(shape), kind))
+            elif out is None:
+                images[name] = np.empty(shape, kind)
+            else:
+                images[name] = _checked(name, out.get(name), shape, kind)
+        unused = iter(unused)
+        targets = [images[name] if name in images else next(unused) for name in MODALITIES]
+        targets[0] = targets[0].reshape(*targets[0].shape[:2], -1)
+        wanted = np.array([name in images for name in MODALITIES])
+        if num:
+            draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
+        return images
+
+
+def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:
+    fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == kind and array.flags.c_contiguous
+    if not fits:
+        got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"out[{name!r}]: expected a C-contiguous {np.dtype(kind)} array of shape {shape}, got {got}")
+    return array
+
+
+def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
+    """Packed colours (r | g << 8 | b << 16), row after row, of what a view shows where nothing was drawn.
+
+    It depends on the pitch alone, so all views share it.
+    """
+    rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
+    columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
+    x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
+    up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
+    r, g, b = np.moveaxis(outside_colours(up / np.sqrt(x * x + y * y + z * z)).astype(np.int32), -1, 0)
+    return np.append((r | g << 8 | b << 16).ravel(), np.zeros(PAD, np.int32))
+
+
+def outside_colours(up: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "... 3"]:
+    """sRGB of what lies outside in directions whose upward part, of a length of 1, is `up`."""
+    share = np.arcsin(up)[..., None] / (np.pi / 2)
+    near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
+    return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)

@@ -1,0 +1,46 @@
+"""Finds the agent that an experiment builds on: what it does not fit, or what it goes on from."""
+
+from pathlib import Path
+
+from eqa.data.generated import GeneratedEQA
+from eqa.envs.progress import console
+from eqa.models.agents.neural import Agent
+from eqa.models.encoders.features import Eyes
+
+_named: set[Path] = set()  # files that were printed: several parts of a run look for the same agent
+
+
+def fitting_agent(checkpoint: str, source: GeneratedEQA, *, row: str | None = None, runs: Path = Path("runs")) -> Agent:
+    """The agent in the file `checkpoint`, or for "last" the newest under `runs` that plays for `row` of the table, if one is
+    given; one that cannot be read is named and passed over. ValueError where there is none with this data's vocabulary and
+    encoder."""
+    last = checkpoint == "last"
+    paths = sorted(runs.rglob("agent.ckpt"), key=lambda p: -p.stat().st_mtime) if last else [Path(checkpoint)]
+    remedy = "python train.py +experiment=il with the same words for scale and data makes one"
+    for path in paths:
+        try:
+            agent = Agent.load(path)
+        except ValueError as error:
+            if not last:
+                raise
+            console.print(f"[yellow]passed over: {error}", soft_wrap=True)
+            continue
+        differs = [
+            name
+            for name, same in (
+                ("vocabulary", agent.vocabulary == source.vocabulary),
+                ("encoder", Eyes(agent.encoder).identity == source.encode.identity),
+            )
+            if not same
+        ]
+        if last and row is not None and agent.name != row:
+            differs.append("row")
+        if not differs:
+            if path not in _named:
+                console.print(f"what is not fitted comes from {path}", soft_wrap=True)
+                _named.add(path)
+            return agent
+        if not last:
+            raise ValueError(f"checkpoint: expected an agent of this data, {path} has another {differs[0]}; {remedy}")
+    wanted = "an agent of this data" if row is None else f"an agent of this data that plays for {row}"
+    raise ValueError(f"checkpoint: expected {wanted} under {runs.resolve()}, found none; {remedy}")

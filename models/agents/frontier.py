@@ -1,0 +1,70 @@
+"""`FrontierWalker`: explores by walking to the nearest frontier of what it has seen (Yamauchi 1997), deaf to the question.
+
+What walking alone is worth: a navigator that hears the question should find its target sooner than one that looks
+everywhere. Each agent draws a map of its own from the depth images that it sees, relative to its spawn; it knows nothing
+of the house. It needs depth and poses without noise, which the worlds give.
+
+Axes: N agents, H W image.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from eqa.envs.actions import NUM_HEADINGS, STEP_M, Action
+from eqa.envs.navigation.floor import heading_indices
+from eqa.envs.rendering.camera import Camera
+from eqa.models.agents.oracles import Depth, Start
+from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, choose, working_memory
+from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, block_ahead, empty_maps, look
+
+
+class FrontierWalker:
+    """Walks to the nearest frontier, looks again after each action, and stops once it has turned round with none left.
+
+    `per_turn_m` is how much further a frontier counts for each turn of 9 degrees that it takes to look at it. At 0 it is
+    the plain nearest, and most of an episode goes by in turning: Yamauchi's robot saw all round, a camera sees 60 degrees.
+    A frontier counts where at least `smallest` of the nine cells around its unknown one are unknown. `camera` is the one
+    that gives the depth images.
+    """
+
+    needs = "depth"
+
+    def __init__(self, camera: Camera | None = None, *, per_turn_m: float = 2.0, smallest: int = 4) -> None:
+        self.camera = camera or Camera()
+        if self.camera.pitch_rad != 0 or self.camera.height_m > TOP_M:
+            raise ValueError(
+                f"camera: expected a level one at most {TOP_M} m high, as all that it sees below counts as in the way, "
+                f"got a pitch of {self.camera.pitch_rad} rad and a height of {self.camera.height_m} m"
+            )
+        self.rays = Rays.of(self.camera)
+        self.memory = working_memory()
+        self.per_turn, self.smallest = round(per_turn_m / CELL_M * PER_CELL), smallest
+
+    def begin(self, start: Start) -> None:
+        self.spawns = start.poses
+        self.state, self.clearance = empty_maps(len(start.poses))
+        self.before = np.full_like(start.poses, np.nan)
+        self.moved = np.full(len(start.poses), Action.STOP, np.int64)
+        self.aims = np.full(len(start.poses), -1, np.int64)
+        self.looked_round = np.zeros(len(start.poses), np.int64)
+
+    def act(self, seen: Depth, active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
+        """The next actions; ValueError for images of another camera's size."""
+        expected = (len(active), self.camera.height_px, self.camera.width_px)
+        if seen.depth_m.shape != expected:
+            raise ValueError(f"depth_m: expected the camera's {expected}, got {seen.depth_m.shape}; pass this camera")
+        places = np.where(active[:, None], seen.poses, self.spawns) - self.spawns * [1, 1, 0]
+        if not (np.abs(places[:, :2]) <= FARTHEST_M).all():
+            raise ValueError(f"poses: expected at most {FARTHEST_M} m from the spawn, got one further; begin anew")
+        refused = active & (self.moved == Action.FORWARD) & (seen.poses == self.before).all(1)
+        maps = (self.state, self.clearance)
+        block_ahead(*maps, refused, places, STEP_M)
+        look(*maps, seen.depth_m, active, places, self.rays)
+        actions = np.full(len(active), Action.STOP, np.int64)
+        headings, options = heading_indices(places[:, 2]), (self.per_turn, self.smallest)
+        choose(actions, self.aims, *maps, active, places, headings, *options, self.memory)
+        done = actions == NOTHING_LEFT
+        self.looked_round += done
+        actions[done] = np.where(self.looked_round[done] > NUM_HEADINGS, Action.STOP, Action.LEFT)
+        self.moved, self.before = actions, seen.poses.copy()
+        return actions

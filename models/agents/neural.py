@@ -1,0 +1,111 @@
+"""`Agent`: encoder, navigator and answerer with their vocabulary; the thing that is trained, saved and evaluated.
+
+Axes: B frames, H W frame, F features.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.files import written_aside
+from eqa.envs.reading import named
+from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.answerers.spatial_attention import PlacesAnswerer
+from eqa.models.encoders.cnn import Encoder, FrozenEncoder
+from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
+from eqa.models.encoders.resnet import FrozenResidualEncoder, ResidualEncoder
+from eqa.models.navigators.action_selection import checked_odds
+from eqa.models.navigators.baselines import Lstm, Reactive
+from eqa.models.navigators.pacman import Pacman
+from eqa.models.navigators.transformer import Transformer
+from eqa.models.registry import describe, rebuild
+
+NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
+ANSWERERS = (Answerer, PlacesAnswerer)
+# Of an agent, and what each may be; `rebuild` knows the classes that have been imported.
+PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
+FORMAT = "eqa-agent"
+FORMAT_VERSION = 1
+REMEDY = "python train.py +experiment=il trains one"
+
+
+class Agent(nn.Module):
+    """Walks and answers.
+
+    `config` is what the run was composed from, plain values only; it is kept for the reader and never instantiated.
+    ValueError when the parts do not fit each other.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder | ResidualEncoder | Backbone,
+        navigator: nn.Module,
+        answerer: nn.Module,
+        vocabulary: Vocabulary,
+        *,
+        config: dict | None = None,
+    ):
+        super().__init__()
+        self.encoder, self.navigator, self.answerer = encoder, navigator, answerer
+        self.vocabulary, self.config = vocabulary, config or {}
+        expected = {
+            "vocabulary_size": len(vocabulary.words),
+            "num_answers": len(vocabulary.answers),
+            "feature_size": encoder.feature_size,
+        }
+        for part in (navigator, answerer):
+            for name, value in expected.items():
+                if part.arguments.get(name, value) != value:
+                    kind, got = type(part).__name__, part.arguments[name]
+                    raise ValueError(f"{kind}: expected {name}={value} to fit encoder and vocabulary, got {got}")
+
+    @property
+    def name(self) -> str:
+        """The results table's line that it plays for."""
+        return self.config.get("row", "agent")
+
+    def set_stop_odds(self, stop_odds: float) -> None:
+        """Makes it stop as readily as that, see `models.navigators.action_selection`; where it did not before, its line of the table says so."""
+        navigator = self.navigator
+        if navigator.stop_odds != checked_odds(stop_odds):
+            navigator.stop_odds = stop_odds
+            navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
+            self.config = {**self.config, "row": f"{self.name}, stop_odds {stop_odds:g}"}
+
+    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
+        """The encoder as the agent sees with it, made for speed; make it once and keep it."""
+        return self.encoder.for_inference(precision)
+
+    def save(self, path: Path) -> None:
+        """Writes the whole agent into one file, aside first and then renamed."""
+        document = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "vocabulary": self.vocabulary.to_dict(),
+            "config": self.config,
+            "modules": {name: describe(getattr(self, name)) for name in PARTS},
+        }
+        with written_aside(Path(path)) as aside:
+            torch.save(document, aside)
+
+    @classmethod
+    def load(cls, path: Path) -> "Agent":
+        """Reads what `save` wrote, in evaluation mode on the CPU; ValueError names the file and what is wrong with it."""
+        with named(path, "cannot be read as an agent's checkpoint", REMEDY):
+            document = torch.load(path, map_location="cpu", weights_only=True)
+        fields = document if isinstance(document, dict) else {}
+        found = (fields.get("format"), fields.get("version"))
+        if found != (FORMAT, FORMAT_VERSION):
+            got = f"{found[0]} version {found[1]}" if found[0] else "another kind of file"
+            raise ValueError(f"{path}: expected {FORMAT} version {FORMAT_VERSION}, got {got}; {REMEDY}")
+        with named(path, "damaged or of another version", REMEDY):
+            modules = {name: rebuild(fields["modules"][name]) for name in PARTS}
+            agent = cls(**modules, vocabulary=Vocabulary.from_dict(fields["vocabulary"]), config=fields["config"])
+            spoilt = [
+                name for name, x in agent.state_dict().items() if x.is_floating_point() and not x.isfinite().all()
+            ]
+            if spoilt:
+                raise ValueError(f"weights that are not finite: {', '.join(spoilt[:3])}")
+        return agent.eval()

@@ -1,0 +1,118 @@
+"""Answerers: a distribution over answers from the question and the last frames, or from the question alone.
+
+Das et al. 2018, Sec. 4, "Question Answering": the similarity of each frame with the question, a dot product, becomes an
+attention weight; the attended frame and the question are concatenated and classified.
+
+Axes: B questions, T frames, F features, L words, A answers, D common size of image and question.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from eqa.models.answerers.question_encoder import QuestionEncoder
+from eqa.models.registry import rebuildable
+
+
+@rebuildable
+class Answerer(nn.Module):
+    """Attends over the last `num_frames` frames, with None over all of history and walk, and over those that
+    are `also_back` actions before the last.
+
+    The released code has additive attention, product and D = 64.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_answers: int,
+        feature_size: int,
+        *,
+        num_frames: int | None = 5,
+        also_back: Sequence[int] = (),
+        hidden_size: int = 128,
+        classifier_hidden: int = 64,
+        attention: Literal["dot", "additive"] = "dot",
+        fusion: Literal["concat", "product"] = "concat",
+        dropout: float = 0.5,
+    ):
+        super().__init__()
+        if attention not in ("dot", "additive"):
+            raise ValueError(f"attention: expected dot or additive, got {attention!r}")
+        if fusion not in ("concat", "product"):
+            raise ValueError(f"fusion: expected concat or product, got {fusion!r}")
+        self.attention, self.fusion = attention, fusion
+        self.num_frames, self.also_back = num_frames, tuple(also_back)
+        self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
+        self.image_projection = nn.Sequential(nn.Linear(feature_size, hidden_size), nn.ReLU(), nn.Dropout(dropout))
+        if attention == "additive":
+            self.image_key = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Dropout(dropout))
+            self.question_key = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Dropout(dropout))
+            self.similarity = nn.Sequential(nn.Tanh(), nn.Dropout(dropout), nn.Linear(2 * hidden_size, 1))
+        fused = 2 * hidden_size if fusion == "concat" else hidden_size
+        self.classifier = classifier(fused, classifier_hidden, num_answers, dropout)
+
+    def forward(
+        self,
+        features: Float[Tensor, "B T F"],
+        questions: Int64[Tensor, "B L"],
+        mask: Bool[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B A"]:
+        """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
+        question = self.question(questions)
+        image = self.image_projection(features.to(self.image_projection[0].weight.dtype))
+        weights = self.weights(image, question, mask)
+        attended = (weights.unsqueeze(2) * image).sum(1)
+        fused = torch.cat([attended, question], 1) if self.fusion == "concat" else attended * question
+        return self.classifier(fused)
+
+    def weights(
+        self, image: Float[Tensor, "B T D"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T"]:
+        """How much of each frame is looked at; rows sum to 1."""
+        if self.attention == "dot":
+            similarity = (image * question.unsqueeze(1)).sum(2)
+        else:
+            question_key = self.question_key(question).unsqueeze(1).expand(-1, image.shape[1], -1)
+            similarity = self.similarity(torch.cat([self.image_key(image), question_key], 2)).squeeze(2)
+        if mask is not None:
+            similarity = similarity.masked_fill(~mask, torch.finfo(similarity.dtype).min)
+        return similarity.softmax(1)
+
+
+@rebuildable
+class QuestionOnly(nn.Module):
+    """Answers without looking: what the questions' wording alone gives away. Same interface as `Answerer`."""
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_answers: int,
+        *,
+        hidden_size: int = 128,
+        classifier_hidden: int = 64,
+        dropout: float = 0.5,
+    ):
+        super().__init__()
+        self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
+        self.classifier = classifier(hidden_size, classifier_hidden, num_answers, dropout)
+
+    def forward(
+        self, features: Tensor | None, questions: Int64[Tensor, "B L"], mask: Tensor | None = None
+    ) -> Float[Tensor, "B A"]:
+        """Logits; `features` and `mask` are taken and left alone."""
+        return self.classifier(self.question(questions))
+
+
+def classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
+    """What turns a vector into logits of answers."""
+    return nn.Sequential(
+        nn.Dropout(dropout),
+        nn.Linear(inputs, hidden),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(hidden, num_answers),
+    )

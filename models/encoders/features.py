@@ -1,0 +1,56 @@
+"""`Eyes`: the frozen encoder as a function from frames to features, for what stores or consumes many of them.
+
+Axes: B frames, H W frame, F features.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float16, UInt8
+
+from eqa.models.encoders.cnn import Encoder, Precision, load_encoder
+from eqa.models.encoders.imagenet import Backbone, load_pretrained
+from eqa.models.encoders.resnet import ResidualEncoder
+
+BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
+
+
+class Eyes:
+    """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell.
+
+    `encoder.recipe` joins it: what features depend on that the weights do not say.
+    """
+
+    def __init__(self, encoder: Encoder | ResidualEncoder | Backbone, *, precision: Precision = "auto") -> None:
+        self.encoder = encoder
+        self.frozen = encoder.eval().for_inference(precision)
+        digest = hashlib.sha256(str(self.frozen.dtype).encode())
+        for name, value in sorted(encoder.state_dict().items()):
+            digest.update(name.encode() + value.detach().cpu().numpy().tobytes())
+        digest.update(encoder.recipe.encode())
+        self.identity = digest.hexdigest()[:12]
+
+    @property
+    def map_shape(self) -> tuple[int, int, int]:
+        """Channels, rows and columns of the map that a frame's features are the flat form of."""
+        return self.encoder.map_shape
+
+    @classmethod
+    def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "Eyes":
+        """The encoder in a safetensors file; a relative path is looked for in the project's folder."""
+        return cls(load_encoder(Path(__file__).parents[2] / weights), precision=precision)
+
+    @classmethod
+    def pretrained(cls, name: str, *, weights: str | None, grid: int = 3, precision: Precision = "auto") -> "Eyes":
+        """A network of torchvision's with its own weights, see `models.encoders.imagenet.load_pretrained`."""
+        return cls(load_pretrained(name, weights=weights, grid=grid), precision=precision)
+
+    def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]:
+        features = np.empty((len(rgb), self.encoder.feature_size), np.float16)
+        device = next(self.frozen.buffers()).device
+        for first in range(0, len(rgb), BATCH):
+            frames = torch.from_numpy(rgb[first : first + BATCH]).to(device)
+            features[first : first + BATCH] = self.frozen(frames).half().cpu().numpy()
+        return features

@@ -1,0 +1,128 @@
+"""What the larger encoder ships as: weights in float16 and a card with what was measured in houses it has never seen.
+
+Axes: K classes.
+"""
+
+from pathlib import Path
+
+import torch
+
+from eqa.data.batches.frames import Frames
+from eqa.envs.files import written_aside
+from eqa.envs.rendering.camera import Camera
+from eqa.models.encoders.cnn import MAX_DEPTH_M, save_encoder
+from eqa.models.encoders.model_card import BATCH_SIZE, MEASURED_BATCHES, class_facts, facts_of_run, rounding_error
+from eqa.models.encoders.pretrain_resnet import Naming, ResidualPretraining, targets_of
+
+CARD = """# Weights of the larger encoder
+
+`{name}.safetensors` ({kilobytes:.0f} kB, float16) holds a residual network of {parameters:.2f} M parameters: a
+{height_px}x{width_px} frame becomes a map of {rows}x{columns} places with {channels} features each. It was trained to say
+of each place what it shows, the name of its colour, the type of its room and its depth; the linear layer that did so is not
+kept. This page is written by `models/encoders/resnet_card.py`; do not edit it.
+
+| | |
+|---|---|
+| command | `{command}` |
+| commit | {commit} |
+| seed | {seed} |
+| data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object |
+| began with | {start} |
+| frames seen | {frames_seen:,} in batches of {batch_size} |
+| optimiser | Adam, one-cycle schedule, learning rate {lr:g} at its top |
+| losses | cross-entropy of classes (of objects x {object_weight:g}) + {color_weight:g} x of colours + {room_weight:g} x of rooms + {depth_weight:g} x smooth L1 of metres (clipped at {max_depth_m:g} m) |
+
+## Quality in houses it has never seen
+
+{measured_frames:,} frames of {num_test_houses} test houses; every {every}th pixel either way against what its place says.
+
+| measure | value |
+|---|---|
+| class, share of right pixels | {class_accuracy:.1%} |
+| class, mean intersection over union of {classes_present} classes | {mean_iou:.1%} |
+| colour's name, share of right pixels of things that are asked about | {color_accuracy:.1%} |
+| room's type, share of right pixels | {room_accuracy:.1%} |
+| depth, mean absolute error | {depth_error_m:.2f} m |
+| features in bfloat16 against float32, relative error | {bfloat16_error:.4f} |
+
+Classes by intersection over union: {class_table}.
+"""
+
+
+class ResidualExport:
+    """Writes the weights and their card into `folder`, and gives the measured quality.
+
+    `source` gives `houses` by split. `ship` writes to where the project's own weights lie as well.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: object,
+        folder: Path,
+        configuration: dict,
+        ship: bool = False,
+        weights: str = "models/weights/residual.safetensors",
+    ) -> None:
+        self.source, self.folder, self.configuration = source, Path(folder), configuration
+        self.ship, self.weights = ship, Path(weights)
+
+    def __call__(self, fitted: dict[str, ResidualPretraining]) -> dict[str, float]:
+        module = fitted["encoder"].eval()
+        test_houses, stage = self.source.houses["test"], self.configuration["stages"]["encoder"]["data"]
+        frames = Frames(
+            test_houses,
+            num_batches=MEASURED_BATCHES,
+            batch_size=BATCH_SIZE,
+            seed=[0, 2],
+            camera=Camera(module.encoder.height_px, module.encoder.width_px),
+            surroundings_every=stage["surroundings_every"],
+        )
+        naming, rgb = measure(module, frames)
+        facts = {
+            **facts_of_run(self.source, self.configuration),
+            "name": self.weights.stem,
+            "start": module.hparams["start"] or "random weights",
+            "measured_frames": len(frames) * BATCH_SIZE,
+            "every": stage["surroundings_every"],
+        }
+        card = write_card(module, naming, rgb, facts)
+        for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
+            save_encoder(module.encoder, place / self.weights.name, half=True)
+            with written_aside(place / f"{self.weights.stem}.md") as aside:
+                aside.write_text(card)
+        return naming.summary()
+
+
+@torch.no_grad()
+def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.Tensor]:
+    """The quality over all frames, and the last batch's colours."""
+    naming = Naming(module.sizes, module.device)
+    for batch in frames:
+        batch = {name: value.to(module.device) for name, value in batch.items()}
+        naming.update(module(batch["rgb"]), targets_of(batch, module.encoder.map_shape[1:]))
+    return naming, batch["rgb"]
+
+
+@torch.no_grad()
+def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, facts: dict) -> str:
+    """The card's text, from what was measured; `facts` are the run's."""
+    encoder = module.encoder
+    channels, rows, columns = encoder.map_shape
+    weights = ("lr", "object_weight", "color_weight", "room_weight", "depth_weight")
+    return CARD.format(
+        **facts,
+        **naming.summary(),
+        **class_facts(naming.class_iou),
+        **{name: module.hparams[name] for name in weights},
+        kilobytes=sum(value.numel() * 2 for value in encoder.state_dict().values()) / 1000,
+        parameters=sum(value.numel() for value in encoder.parameters()) / 1e6,
+        height_px=encoder.height_px,
+        width_px=encoder.width_px,
+        channels=channels,
+        rows=rows,
+        columns=columns,
+        frames_seen=int(module.frames_seen),
+        max_depth_m=MAX_DEPTH_M,
+        bfloat16_error=rounding_error(encoder, rgb),
+    )

@@ -1,0 +1,152 @@
+"""Pictures of walks: floor plans with the walked and the shortest path, and moving pictures of what the agent saw.
+
+Axes: T poses of a walk.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+from eqa.envs.annotations import PALETTE
+from eqa.envs.files import written_aside
+from eqa.envs.house.build import build_scene
+from eqa.envs.house.catalog import QUERYABLE, load_catalog
+from eqa.envs.house.house import House
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+
+GIF_FRAME_MS = 160
+NUM_VIEWS = 6  # beside a plan
+PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they are in inches
+
+
+def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
+    """A floor plan from above, north (-Z) up: rooms with their types, walls, openings, objects in their colours."""
+    for room in house.rooms:
+        axis.add_patch(Polygon(room.polygon, closed=True, facecolor="#f6f4ef", edgecolor="none"))
+        x, z = np.mean(room.polygon, axis=0)
+        axis.text(x, z, room.type, ha="center", va="center", fontsize=7, color="#777777", zorder=1)
+    for thing in house.objects:
+        color = np.array(PALETTE.get(thing.color, (200, 200, 200))) / 255
+        is_target = thing.id == target
+        axis.add_patch(
+            Polygon(
+                thing.footprint(),
+                closed=True,
+                facecolor=color,
+                edgecolor="red" if is_target else "#55555588",
+                linewidth=2.5 if is_target else 0.4,
+                alpha=0.9 if thing.category in QUERYABLE else 0.5,
+                zorder=6 if is_target else 2,
+            )
+        )
+    for wall in house.walls:
+        axis.plot(
+            *zip(wall.start, wall.end, strict=True), color="#333333", linewidth=2.2, zorder=3, solid_capstyle="butt"
+        )
+    for opening in house.openings:
+        wall = house.walls[opening.wall]
+        start, end = np.array(wall.start), np.array(wall.end)
+        along = (end - start) / np.hypot(*(end - start))
+        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        color = {"window": "#8cc7ee", "entrance": "#8a5a2b"}.get(opening.kind, "#f6f4ef")
+        axis.plot(*zip(a, b, strict=True), color=color, linewidth=2.4, zorder=4, solid_capstyle="butt")
+    axis.autoscale_view()
+    axis.set_aspect("equal")
+    axis.invert_yaxis()
+    axis.axis("off")
+
+
+def plan_image(
+    house: House, *, target: int | None = None, longest_px: int = 1600
+) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
+    """The floor plan without margins, to draw on; (x, z) of its top left corner, width and height in metres."""
+    figure = Figure(figsize=(PLAN_INCHES, PLAN_INCHES), dpi=longest_px / PLAN_INCHES)
+    axis = figure.add_axes((0, 0, 1, 1))
+    draw_plan(axis, house, target=target)
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    width, height = right - left, bottom - top
+    figure.set_size_inches(np.array([width, height]) / max(width, height) * PLAN_INCHES)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy(), (left, top, width, height)
+
+
+def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:
+    """A walk on a floor plan: a dot at its start, a wedge that looks ahead at its end."""
+    x, z, heading = np.array(poses, dtype=float).T
+    axis.plot(x, z, style, color=color, linewidth=1.8, label=label, zorder=7)
+    axis.plot(x[0], z[0], "o", color=color, markersize=5, zorder=7)
+    axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
+
+
+def frames_along(house: House, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
+    """What is seen from each pose of a walk."""
+    renderer = Renderer(Camera(), ("rgb",))
+    renderer.load([build_scene(house, load_catalog())])
+    return renderer.render(np.zeros(len(poses), np.int32), np.array(poses))["rgb"]
+
+
+def some_views(frames: UInt8[np.ndarray, "T H W 3"]) -> list[tuple[str, np.ndarray]]:
+    """A few frames from the first to the last, with their steps."""
+    steps = np.linspace(0, len(frames) - 1, NUM_VIEWS).astype(int)
+    return [(f"step {step}", frames[step]) for step in steps]
+
+
+def plan_of_walk(
+    path: Path,
+    house: House,
+    *,
+    target: int | None,
+    title: str,
+    walks: Sequence[tuple],
+    views: Sequence[tuple[str, np.ndarray]],
+) -> None:
+    """Writes a floor plan beside what was seen. Each walk is (poses, color, label, line style), each view (label, frame)."""
+    figure = plt.figure(figsize=(12.5, 7), layout="constrained")
+    plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    axis = plan.subplots()
+    draw_plan(axis, house, target=target)
+    for poses, color, label, style in walks:
+        draw_walk(axis, poses, color=color, label=label, style=style)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=len(walks), frameon=False, fontsize=9)
+    columns = 2
+    cells = right.subplots(-(-len(views) // columns), columns, squeeze=False).ravel()
+    for cell, (label, frame) in zip(cells, views, strict=False):
+        cell.imshow(frame)
+        cell.set_title(label, fontsize=9)
+    for cell in cells:
+        cell.axis("off")
+    figure.suptitle(title, fontsize=11)
+    with written_aside(path) as aside:
+        figure.savefig(aside, dpi=100, format="png")
+    plt.close(figure)
+
+
+def film(path: Path, frames: np.ndarray, captions: Sequence[Sequence[str]], *, scale: int = 2, hold: int = 12) -> None:
+    """Writes a GIF of frames (T, H, W, 3) with lines of text under each; the last frame is held `hold` times as long."""
+    font = ImageFont.load_default(size=15)
+    height, width = frames.shape[1] * scale, frames.shape[2] * scale
+    lines = max(len(caption) for caption in captions)
+    images = []
+    for frame, caption in zip(frames, captions, strict=True):
+        image = Image.new("RGB", (width, height + 20 * lines + 8), "white")
+        image.paste(Image.fromarray(frame).resize((width, height), Image.Resampling.BILINEAR))
+        draw = ImageDraw.Draw(image)
+        for row, text in enumerate(caption):
+            draw.text((6, height + 4 + 20 * row), text, fill="black", font=font)
+        images.append(image.quantize(128))
+    durations = [GIF_FRAME_MS] * (len(images) - 1) + [GIF_FRAME_MS * hold]
+    with written_aside(path) as aside:
+        images[0].save(aside, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)

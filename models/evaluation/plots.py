@@ -1,0 +1,261 @@
+"""Plots over several runs: learning curves, distance to the target step by step, and how much nearer each line gets.
+
+An agent has the same colour in all of them.
+"""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from PIL import Image
+
+from eqa.envs.actions import MAX_EPISODE_ACTIONS
+from eqa.envs.files import written_aside
+from eqa.models.evaluation.comparison import (
+    REFERENCE,
+    Lines,
+    bootstrap_of,
+    by_line,
+    distances_by_step,
+    in_order,
+    paper_estimates,
+)
+from eqa.models.evaluation.run_tables import logged
+from eqa.models.evaluation.runs import Run
+from eqa.models.evaluation.statistics import Columns
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+COLORS = {
+    "random walk": "#b0b0b0",
+    "forward only": "#6e6e6e",
+    "Reactive": "#e8a33d",
+    "LSTM": "#4c72b0",
+    "PACMAN": "#c0392b",
+    "PACMAN-RL": "#8e44ad",
+    "shortest path": "#2e8b57",
+}
+OTHER_COLORS = (
+    *("#17a2b8", "#8c564b", "#e377c2", "#bcbd22", "#393b79", "#637939"),
+    *("#d98880", "#1a5276", "#af7ac5", "#117864", "#7b241c", "#f0b27a"),
+    *("#7d3cff", "#f7c600", "#0057e7", "#00e0a4", "#ff4f81", "#4a2c00"),
+    *("#9acd32", "#008b8b", "#ff7f50", "#708090", "#c71585", "#5f9ea0"),
+    *("#b8860b", "#2f4f4f", "#87cefa", "#dda0dd", "#006400", "#ff0000"),
+)
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.axisbelow": True,
+}
+INK = "#222222"
+PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
+PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
+DPI = 100
+SHADES = 128  # of a picture, lines' soft edges included
+ACROSS = 3  # panels side by side
+MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
+
+
+def look(agents: Sequence[str]) -> dict[str, dict]:
+    """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed. What is called
+    "walker: who answers" is drawn as that walker."""
+    others = iter(OTHER_COLORS * len(agents))
+    families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(map(_family, agents))}
+    looks = {}
+    for agent in agents:
+        color = np.array(to_rgb(families[_family(agent)]))
+        deaf = f"{agent}+Q" in agents
+        looks[agent] = {"color": tuple(1 - 0.55 * (1 - color) if deaf else color), "linestyle": "--" if deaf else "-"}
+    return looks
+
+
+def _family(agent: str) -> str:
+    return _walker(agent).removesuffix("+Q")
+
+
+def _walker(agent: str) -> str:
+    return agent.split(": ")[0]
+
+
+def once_each(signatures: Mapping[str, object]) -> list[str]:
+    """Of agents that walk alike, for they differ in their answers alone, the one with the shortest name; in the given order.
+    What is called "walker: who answers" walks as that walker does."""
+    shortest = {}
+    for agent in sorted(signatures, key=len, reverse=True):
+        shortest[signatures.get(_walker(agent), signatures[agent])] = agent
+    return [agent for agent in signatures if agent in shortest.values()]
+
+
+def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
+    """Bars of d_Δ/d_0: a panel for each spawn, a bar for each agent with its interval, the paper's value as a diamond.
+
+    What is below the left end stands there as a number. False, and no picture, where no one walks.
+    """
+    ours, paper = (
+        {key: of_line["ratio"] for key, of_line in by_line(found).items() if "ratio" in of_line}
+        for found in (entries, paper_estimates())
+    )
+    spawns = [spawn for spawn in lines.questions if any(spawn == of for _, of in ours)]
+    if not spawns:
+        return False
+    walks = {
+        agent: tuple((spawn, e["mean"], e["low"], e["high"]) for (of, spawn), e in ours.items() if of == agent)
+        for agent in lines.agents
+    }
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
+    paper = {key: entry for key, entry in paper.items() if key in ours}
+    leftmost = min([0.0, *(entry["low"] for entry in ours.values()), *(entry["mean"] for entry in paper.values())])
+    panel = partial(
+        _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(lines.agents), left=max(leftmost, -1.0) - 0.05
+    )
+    handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over houses and seeds")]
+    if paper:
+        handles.append(Line2D([], [], **PAPER_MARK, label="paper (other houses)"))
+    _page(spawns, panel, path, handles=handles, height=0.7 + 0.22 * len(agents), share_y=True)
+    return True
+
+
+def _ratio_panel(
+    axis: Axes, spawn: str, *, agents: Sequence[str], ours: Mapping, paper: Mapping, looks: Mapping, left: float
+) -> None:
+    for height, agent in enumerate(agents):
+        if entry := ours.get((agent, spawn)):
+            alpha = 1 if agent == REFERENCE else 0.75
+            axis.barh(height, entry["mean"], color=looks[agent]["color"], alpha=alpha)
+            axis.plot([entry["low"], entry["high"]], [height] * 2, color=INK, linewidth=1.2)
+            cut = entry["mean"] < left
+            if cut:
+                axis.text(left + 0.03, height, f"{entry['mean']:.1f}", va="center", fontsize=7)
+            if theirs := paper.get((agent, spawn)):
+                _paper_mark(axis, theirs["mean"], height, left, after=0.4 if cut else 0.06)
+    axis.axvline(0, color=INK, linewidth=0.8)
+    axis.set(title=spawn, yticks=range(len(agents)), yticklabels=agents, xlabel="d_Δ / d_0")
+    axis.set(xlim=(left, 1.05), xticks=(-1, 0, 1), ylim=(len(agents) - 0.4, -0.6))
+    axis.grid(axis="y", visible=False)
+
+
+def _paper_mark(axis: Axes, value: float, height: float, left: float, after: float) -> None:
+    """The paper's value; where it is left of the left end, an arrow and the number, `after` it."""
+    if value >= left:
+        axis.plot(value, height, **PAPER_MARK)
+    else:
+        axis.plot(left + after, height, **PAPER_MARK | {"marker": "<"})
+        axis.text(left + after + 0.08, height, f"{value:.1f}", va="center", fontsize=7)
+
+
+def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
+    """Metres to the target after each action, mean over questions with its 95 % band; a panel for each spawn.
+
+    Of more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, where no line has `distances` in
+    all its rows.
+    """
+    found = {}
+    for spawn in lines.questions:
+        for agent in lines.of_spawn(spawn) if spawn is not None else ():
+            metres = distances_by_step(lines, agent, spawn, MAX_EPISODE_ACTIONS)
+            if metres is not None:
+                columns = Columns(metres, np.ones_like(metres))
+                found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(columns)
+    if not found:
+        return False
+    walks = {
+        agent: tuple((spawn, band.value.tobytes()) for (spawn, of), band in found.items() if of == agent)
+        for agent in lines.agents
+    }
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
+    looks = {agent: style for agent, style in look(lines.agents).items() if agent in agents}
+    banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
+
+    def panel(axis: Axes, spawn: str) -> None:
+        steps = np.arange(MAX_EPISODE_ACTIONS + 1)
+        for agent in agents:
+            if (spawn, agent) in found:
+                band, first = found[spawn, agent], agent == REFERENCE
+                if agent in banded:
+                    axis.fill_between(steps, band.low, band.high, color=looks[agent]["color"], alpha=0.15, linewidth=0)
+                axis.plot(steps, band.value, **looks[agent], linewidth=2.4 if first else 1.3, zorder=3 if first else 2)
+        axis.set(title=spawn, xlabel="actions", ylabel="metres to the target")
+        axis.set(xlim=(0, MAX_EPISODE_ACTIONS), ylim=(0, None))
+
+    _page(list(dict.fromkeys(spawn for spawn, _ in found)), panel, path, handles=_handles(looks), height=2.6)
+    return True
+
+
+def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]:
+    """A picture for each stage that left a log: a panel for each metric over epochs, a line for each run, its row's colour.
+    What was learned by walking has a picture of its own, for its metrics are others."""
+    stages: dict[str, list[tuple[str, dict]]] = {}
+    for run in runs:
+        for logs in sorted(run.folder.glob("*/log")):
+            known = {name: parts for name, parts in logged(logs).items() if parts.keys() & PARTS.keys()}
+            if known:
+                stage = "walking" if "reward" in known else logs.parent.name
+                stages.setdefault(stage, []).append((run.row, known))
+    looks = look(in_order([*lines.agents, *(run.row for run in runs)]))
+    paths = []
+    for stage, of_runs in sorted(stages.items()):
+        names = sorted({name for _, curves in of_runs for name in curves})
+        rows = {row: looks[row] | {"linestyle": "-"} for row in in_order(row for row, _ in of_runs)}
+        handles = [Line2D([], [], color=INK, **style, label=part) for part, style in PARTS.items()]
+        paths.append(folder / f"results-training-{stage}.png")
+        panel = partial(_training_panel, of_runs=of_runs, rows=rows)
+        _page(names, panel, paths[-1], handles=_handles(rows) + handles, height=2.5)
+    return paths
+
+
+def _training_panel(axis: Axes, name: str, *, of_runs: Sequence[tuple[str, dict]], rows: Mapping) -> None:
+    for row, curves in of_runs:
+        for part, points in sorted(curves.get(name, {}).items()):
+            axis.plot(*zip(*points, strict=True), **rows[row] | PARTS.get(part, {}))
+    axis.set(title=name.replace("_", " "), xlabel="epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _handles(looks: Mapping[str, dict]) -> list[Line2D]:
+    return [Line2D([], [], linewidth=2, label=agent, **style) for agent, style in looks.items()]
+
+
+def _page(
+    names: Sequence[str],
+    panel: Callable[[Axes, str], None],
+    path: Path,
+    *,
+    handles: Sequence[Line2D],
+    height: float,
+    share_y: bool = False,
+) -> None:
+    """Panels in rows of at most ACROSS, `height` inches each, over one legend; written as PNG."""
+    down = -(-len(names) // ACROSS)
+    across = -(-len(names) // down)
+    width = max(3.1 * across, 4.5)
+    widest = 0.7 + 0.075 * max(len(handle.get_label()) for handle in handles)  # inches
+    legend_columns = max(1, min(len(handles), int(width / widest)))
+    legend_height = 0.25 * -(-len(handles) // legend_columns)
+    with plt.rc_context(STYLE):
+        size = (width, height * down + legend_height)
+        figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharey=share_y, layout="constrained")
+        for axis, name in zip(axes.flat, names):
+            panel(axis, name)
+        for axis in axes.flat[len(names) :]:
+            axis.set_visible(False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns, frameon=False)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=DPI, format="png")
+        with written_aside(path) as aside:  # few colours make small files, and reports are kept
+            Image.open(drawn).convert("RGB").quantize(SHADES, method=Image.Quantize.MAXCOVERAGE).save(
+                aside, format="png", optimize=True
+            )
+        plt.close(figure)

@@ -1,0 +1,112 @@
+"""`Replays`: the walks of a run's metrics.jsonl, as what was seen at each step and a floor plan to follow them on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from eqa.envs.actions import Action
+from eqa.envs.episode import Episode
+from eqa.envs.house.build import build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.house import House
+from eqa.envs.reading import named, parsed, read_lines
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.models.evaluation.human import picture
+from eqa.models.evaluation.pictures import plan_image
+
+LISTED = ("agent", "question", "question_type", "answer", "predicted", "correct", "d_0", "d_T", "ep_len", "stop")
+
+
+class Replays:
+    """`folder` is a run's, which may have no rows yet. `episodes(split)` are asked where a question's target is.
+
+    ValueError where the run says that it was played in houses of another seed than `house_seed`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        house: Callable[[str], House],
+        episodes: Callable[[str], list[Episode]],
+        house_seed: int | None = None,
+    ) -> None:
+        self.path, self.house, self.episodes = folder / "metrics.jsonl", house, episodes
+        played = _house_seed(folder / "run.json")
+        if None not in (played, house_seed) and played != house_seed:
+            raise ValueError(f"{folder}: was played in the houses of data.seed={played}; add data.seed={played}")
+        self._targets: dict[str, dict[str, int | None]] = {}
+        self._drawn: tuple[str, Renderer] | None = None
+
+    def rows(self) -> list[dict]:
+        """Those that walked, in short, each with its place in the file; read anew, as a run goes on."""
+        return [
+            {"row": number, "spawn": _spawn(row), "num_steps": len(row["actions"])} | {k: row.get(k) for k in LISTED}
+            for number, row in enumerate(self._all())
+            if row["poses"]
+        ]
+
+    def replay(self, number: int) -> dict:
+        """One walk: poses, actions, frames and the plan with what it covers, in metres. ValueError for one there is not."""
+        rows = self._all()
+        if not 0 <= number < len(rows) or not rows[number]["poses"]:
+            raise ValueError(f"row: expected one of the {len(rows)} rows that walked, got {number}")
+        row = rows[number]
+        house = self.house(row["scene_id"])
+        plan, (left, top, width, height) = plan_image(house, target=self._target(row))
+        poses = np.array(row["poses"], np.float64)
+        frames = self._renderer(house).render(np.zeros(len(poses), np.int32), poses)["rgb"]
+        return {
+            "row": number,
+            "spawn": _spawn(row),
+            "poses": row["poses"],
+            "actions": [Action(action).name.lower() for action in row["actions"]],
+            "frames": [picture(frame, "JPEG") for frame in frames],
+            "plan": {"image": picture(plan), "left": left, "top": top, "width": width, "height": height},
+        } | {name: row.get(name) for name in LISTED}
+
+    def _all(self) -> list[dict]:
+        if not self.path.is_file():
+            return []
+        with named(self.path, "not the rows of a run", "evaluate again with python eval.py"):
+            return [_walked(parsed(line)) for line in read_lines(self.path)]
+
+    def _target(self, row: dict) -> int | None:
+        """Instance that the question asks about, None where the question set does not have the question."""
+        split = row["scene_id"].split("-")[0]
+        if split not in self._targets:
+            self._targets[split] = {e.episode_id: e.target_object for e in self.episodes(split)}
+        return self._targets[split].get(row["episode_id"])
+
+    def _renderer(self, house: House) -> Renderer:
+        """With the house in it; the last one is kept, as one looks at several walks in a house."""
+        if self._drawn is None or self._drawn[0] != house.id:
+            renderer = Renderer(Camera(), ("rgb",))
+            renderer.load([build_scene(house, load_catalog())])
+            self._drawn = house.id, renderer
+        return self._drawn[1]
+
+
+def _walked(row: dict) -> dict:
+    """A row, if its walk is one or it has none."""
+    poses, actions = row.get("poses") or [], row.get("actions") or []
+    if np.array(poses, np.float64).reshape(-1, 3).shape != (len(poses), 3) or not set(actions) <= set(Action):
+        raise ValueError("expected poses of three numbers, and actions 0 to 3")
+    return {**row, "poses": poses, "actions": actions}
+
+
+def _spawn(row: dict) -> str | None:
+    """As text; runs before spawns had names have the number of actions."""
+    spawn = row.get("spawn")
+    return f"T-{spawn}" if isinstance(spawn, int) else spawn
+
+
+def _house_seed(path: Path) -> int | None:
+    """The seed of a run's data, None where it does not say."""
+    try:
+        return json.loads(path.read_text())["configuration"]["data"]["seed"]
+    except (OSError, KeyError, TypeError, ValueError):
+        return None

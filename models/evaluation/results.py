@@ -1,0 +1,223 @@
+"""What a run leaves behind: the agent as one checkpoint, rows, tables, curves, floor plans and films."""
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+from eqa.data.generated import GeneratedEQA
+from eqa.envs.files import written_aside
+from eqa.envs.progress import console
+from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.agents.neural import Agent
+from eqa.models.agents.oracles import NavigatorWalker
+from eqa.models.encoders.features import Eyes
+from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
+from eqa.models.evaluation.evaluate import Evaluation
+from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
+from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
+from eqa.models.evaluation.runs import read_run
+from eqa.models.evaluation.tables import differences_grid, terminal_tables
+
+ORACLE = "shortest path"
+SHOWN_SPAWN = "T-30"
+PLAYS = ("all", "own", "answerer")
+FITTED = ("navigator", "answerer")  # parts of an agent
+NUM_PLANS, NUM_FILMS = 12, 4
+
+
+class AgentResults:
+    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
+
+    What an experiment does not fit it takes from another run's agent, by default the last that plays for the row `start` of the
+    table (None: for any), see `models.agents.checkpoints.fitting_agent`. `plays` is
+    "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
+    that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
+    as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
+    for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where
+    there is no such agent.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: GeneratedEQA,
+        folder: Path,
+        configuration: dict,
+        split: str,
+        checkpoint: str | None = None,
+        start: str | None = REFERENCE,
+        plays: str = "all",
+        compare: bool = False,
+        also_at: Sequence[float] = (),
+    ) -> None:
+        self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
+        self.plays, self.compare, self.also_at = known_plays(plays), compare, also_at
+        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
+
+    def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
+        parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
+        for module in fitted.values():
+            parts |= module.parts
+        agent = Agent(
+            encoder=self.source.encode.encoder,
+            **parts,
+            vocabulary=self.source.vocabulary,
+            config=self.configuration,
+        )
+        agent.save(self.folder / "agent.ckpt")
+        against = self._starts(fitted.values()) if self.compare else []
+        for stage in fitted:
+            learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
+        write_results(
+            agent,
+            self.source,
+            folder=self.folder,
+            split=self.split,
+            seed=self.configuration["seed"],
+            eyes=self.source.encode,
+            plays=self.plays,
+            against=against,
+        )
+
+    def _starts(self, modules: Iterable[pl.LightningModule]) -> list[Agent]:
+        """The agent that was gone on from, as ready to stop as learning began, and less or more so."""
+        starts: dict[str, Agent] = {}
+        own = self.other.navigator.stop_odds
+        for stop_odds in (*(getattr(module, "stop_odds", own) for module in modules), *self.also_at):
+            start = copy.deepcopy(self.other)
+            start.set_stop_odds(stop_odds)
+            starts.setdefault(start.name, start)
+        return list(starts.values())
+
+
+def known_plays(plays: str) -> str:
+    if plays not in PLAYS:
+        raise ValueError(f"plays: expected one of {PLAYS}, got {plays!r}")
+    return plays
+
+
+def write_results(
+    agent: Agent,
+    source: GeneratedEQA,
+    *,
+    folder: Path,
+    split: str,
+    seed: int,
+    eyes: Eyes,
+    plays: str = "all",
+    against: Sequence[Agent] = (),
+) -> list[dict]:
+    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
+
+    `against` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
+    line "other: agent" has the other's walks with this agent's answers, which tells walking from answering. ValueError for one
+    of the same row, or with another encoder or vocabulary.
+    """
+    console.rule(f"[bold]evaluation, {split}")
+    evaluation = Evaluation(agent, source, split, eyes=eyes)
+    walkers = evaluation.walkers(seed)
+    beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
+    for other in against:
+        _comparable(other, agent, eyes)
+        if _same(other.navigator, agent.navigator):  # the same walks, with other answers
+            answered_by[agent.name][other.name] = other.answerer
+            continue
+        beside[other.name] = NavigatorWalker(other.navigator)
+        answered_by[other.name] = {other.name: other.answerer}
+        if not _same(other.answerer, agent.answerer):
+            mixed.append(f"{other.name}: {agent.name}")
+            answered_by[other.name][mixed[-1]] = agent.answerer
+    if plays == "all":
+        rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
+    else:
+        chosen = {**beside, agent.name: walkers[agent.name]}
+        if plays == "answerer":
+            chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
+        rows = evaluation.play(chosen, answered_by=answered_by)
+    scale = agent.config.get("scale", {}).get("name", "?")
+    title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
+    write_rows(folder / "metrics.jsonl", rows)
+    write_tables(folder, rows, title)
+    draw_examples(evaluation, rows, folder)
+    console.print(results_table(rows, title))
+    if against:
+        write_changes(folder, [*((agent.name, other.name) for other in against), *told_apart(mixed)])
+    return rows
+
+
+def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
+    if other.name == agent.name:
+        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
+    if other.vocabulary != agent.vocabulary or Eyes(other.encoder).identity != eyes.identity:
+        raise ValueError(
+            f"against: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
+            "play each by itself, and hold them against each other with scripts/report.py"
+        )
+
+
+def _same(one: nn.Module, other: nn.Module) -> bool:
+    if type(one) is not type(other) or one.arguments != other.arguments:
+        return False
+    weights, others = one.state_dict(), other.state_dict()
+    return all(torch.equal(weights[name], others[name]) for name in weights)
+
+
+def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """What is different between agents in a run's rows, with paired intervals: differences.md; printed."""
+    lines = gather([read_run(folder)])
+    different = differences(lines, pairs)
+    tables = [differences_grid(by_line(different), spawn) for spawn in lines.questions]
+    with written_aside(folder / "differences.md") as aside:
+        aside.write_text("\n".join(table.markdown() for table in tables if table))
+    console.print(terminal_tables(lines, estimates(lines), different, None)[-1])
+
+
+def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) -> None:
+    """Floor plans and films of the agent's walks at T-30, question types in turn."""
+    demos, source = evaluation.demos, evaluation.source
+    place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
+    walks = [row for row in rows if row["agent"] == evaluation.agent.name and row["spawn"] == SHOWN_SPAWN]
+    oracle = {row["episode_id"]: row for row in rows if row["agent"].startswith(ORACLE) and row["spawn"] == SHOWN_SPAWN}
+    for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
+        walk = place[row["episode_id"]]
+        shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []
+        episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
+        house = source.house(episode.scene_id)
+        frames = frames_along(house, row["poses"])
+        plan_of_walk(
+            folder / "plans" / f"{number:02d}_{row['episode_id']}.png",
+            house,
+            target=episode.target_object,
+            title=f"{row['question']}  agent: {row['predicted']}, truth: {row['answer']}\n"
+            f"{row['d_0']:.1f} m away at the spawn, {row['d_T']:.1f} m at the end",
+            walks=[
+                (demonstrated, "#999999", "demonstration", ":"),
+                *shortest,
+                (row["poses"], "#c0392b", "agent", "-"),
+            ],
+            views=some_views(frames),
+        )
+        if number < NUM_FILMS:
+            film(folder / "films" / f"{number:02d}_{row['episode_id']}.gif", frames, _captions(row))
+
+
+def _in_turn(rows: Sequence[dict]) -> list[dict]:
+    """One of each question type, then a second of each, and so on."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for row in rows:
+        turns.append(seen[row["question_type"]])
+        seen[row["question_type"]] += 1
+    return [rows[n] for n in sorted(range(len(rows)), key=lambda n: (turns[n], n))]
+
+
+def _captions(row: dict) -> list[list[str]]:
+    """The question under each frame, the answer and the truth under the last."""
+    captions = [[row["question"], f"step {step}"] for step in range(len(row["poses"]))]
+    captions[-1][1] = f"agent: {row['predicted']}   truth: {row['answer']}"
+    return captions

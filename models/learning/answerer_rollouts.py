@@ -1,0 +1,119 @@
+"""`OwnEndsData`: what an answerer learns where an agent's navigator really ends, beside where shortest walks end.
+
+The answerer of an imitating agent has only seen what shortest walks end with; a navigator that ends a metre off shows it
+other views. Here the navigator walks the questions of train as evaluation lets it, from spawns at drawn distances with
+their history, and an answerer of the same kind learns from those ends as well. Questions of val are walked alike, and
+choose the epoch.
+
+Axes: M walks, N frames that are answered from, F features.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+from jaxtyping import Float16
+
+from eqa.data.batches.imitation import AnswererData, LastFrames
+from eqa.data.batches.rl_episodes import Practice, Spawning
+from eqa.data.generated import GeneratedEQA
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.episode import Episode
+from eqa.envs.files import missing, written_aside
+from eqa.envs.progress import progress
+from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.learning.rollouts import Rewards, Rollouts
+
+AT_ONCE = 64  # walks
+
+
+class OwnEndsData(AnswererData):
+    """Epochs take turns: the ends of the demonstrations, then those of each of `walks` walks of every question that the agent
+    of `checkpoint` makes, spawned at most `farthest` actions before the end of the shortest one.
+
+    Ends are kept under `folder`, a file each walk, so that a run that goes on learns from the same ones. ValueError for an
+    agent that answers from whole walks.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        *,
+        checkpoint: str,
+        row: str | None,
+        folder: str,
+        walks: int,
+        farthest: int,
+        batch_size: int,
+        seed: int,
+    ) -> None:
+        super().__init__(source, batch_size=batch_size, seed=seed, num_frames=None)
+        if walks < 1:
+            raise ValueError(f"walks: expected at least 1 of each question, got {walks}")
+        self.checkpoint, self.row, self.folder, self.walks = checkpoint, row, Path(folder), walks
+        self.spawning = Spawning(start=farthest, step=0, turned=0.0)
+
+    def setup(self, stage: str) -> None:
+        if hasattr(self, "agent"):
+            return
+        self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
+        self.num_frames, self.also_back = self.agent.answerer.num_frames, self.agent.answerer.also_back
+        if self.num_frames is None:
+            raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
+        super().setup(stage)
+        self.trains += [self._own("train", walk) for walk in range(self.walks)]
+        self.val = self._own("val", 0)
+
+    @property
+    def sizes(self) -> dict:
+        """What a model has to know to fit this data: an answerer of the agent's kind."""
+        sizes, answerer = super().sizes, self.agent.answerer
+        options = {name: value for name, value in answerer.arguments.items() if name not in sizes}
+        return {**sizes, "answerer": type(answerer).__name__, "options": options}
+
+    def _own(self, split: str, walk: int) -> LastFrames:
+        demos, path = self.source.demonstrations(split), self.folder / f"{split}_{walk}.h5"
+        with missing(path) as to_be_made:
+            if to_be_made:
+                with written_aside(path) as aside, h5py.File(aside, "w") as file:
+                    self._walk(file, split, walk)
+        with h5py.File(path) as file:
+            return OwnEnds(file["frames"][:], demos.episodes, self.source.vocabulary)
+
+    def _walk(self, file: h5py.File, split: str, walk: int) -> None:
+        """Walks all questions of a split once, those of a house side by side."""
+        demos, rng = self.source.demonstrations(split), np.random.default_rng([self.seed, walk, int(split == "val")])
+        spawns = [self.spawning.draw(demos, row, epoch=0, rng=rng) for row in range(len(demos))]
+        practice = Practice(demos, self.source.vocabulary, spawns)
+        rollouts = Rollouts(
+            self.source,
+            demos,
+            eyes=self.source.encode,
+            vocabulary=self.source.vocabulary,
+            rewards=Rewards(),
+            num_envs=AT_ONCE,
+            sample=False,
+        )
+        frames = None
+        with progress(f"own ends, {split} {walk}", len(practice)) as advance:
+            for begin in range(0, len(practice), AT_ONCE):
+                some = range(begin, min(begin + AT_ONCE, len(practice)))
+                ends = rollouts(
+                    self.agent.navigator, self.agent.answerer, practice.__getitems__(some)
+                ).last_frames.numpy()
+                if frames is None:
+                    frames = file.create_dataset("frames", (len(practice), *ends.shape[1:]), "f2")
+                frames[begin : begin + len(some)] = ends
+                advance(len(some))
+
+
+class OwnEnds(LastFrames):
+    """Batches as those of `LastFrames`, of frames that are given."""
+
+    def __init__(
+        self, features: Float16[np.ndarray, "M N F"], episodes: Sequence[Episode], vocabulary: Vocabulary
+    ) -> None:
+        self.num_frames, self.features = features.shape[1], torch.from_numpy(features)
+        self._ask(episodes, vocabulary)

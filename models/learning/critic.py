@@ -1,0 +1,43 @@
+"""`Critic`: how much an episode will still earn, from all that was seen, heard and done; a learned baseline.
+
+A network of its own, so that it fits every navigator and its learning moves none of theirs.
+
+Axes: B walks, T steps (frame t is seen before action t), F features.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqa.models.navigators.bf16_lstm import LSTM
+from eqa.models.navigators.inputs import Senses
+from eqa.models.navigators.navigator import flat_decisions
+from eqa.models.registry import rebuildable
+
+
+@rebuildable
+class Critic(nn.Module):
+    """An LSTM over frame, question and last action."""
+
+    def __init__(self, vocabulary_size: int, feature_size: int, *, hidden_size: int = 256, image_size: int = 128):
+        super().__init__()
+        self.senses = Senses(
+            vocabulary_size,
+            feature_size,
+            image_size=image_size,
+            question_hidden=128,
+            question_size=64,
+            action_size=32,
+            dropout=0.0,
+            with_question=True,
+        )
+        self.rnn = LSTM(self.senses.size, hidden_size)
+        self.head = nn.Linear(hidden_size, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, batch: dict) -> Float[Tensor, "B T"]:
+        """The return from each step on, of a batch as `models.navigators.navigator` has it."""
+        decisions = flat_decisions({**batch, "loss_from": None})
+        frames = decisions.frames.to(batch["actions"].device)
+        steps = self.senses.along({**batch, "decisions": decisions._replace(frames=frames)})
+        return self.head(self.rnn(steps)[0]).squeeze(2)

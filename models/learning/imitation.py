@@ -1,0 +1,154 @@
+"""How the navigator and the answerers learn from demonstrations (Das et al. 2018, Sec. 4.1, "Independent Pretraining").
+
+The navigator mimics shortest walks under teacher forcing; the answerer sees their last frames. Batches come from
+`data.batches.imitation`; the arguments are plain values, so that Lightning's own checkpoint rebuilds a module.
+"""
+
+import inspect
+import math
+from collections.abc import Collection, Sequence
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from eqa.data.batches.imitation import NO_ANSWER
+from eqa.models.agents.neural import ANSWERERS, NAVIGATORS
+from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.distributed import over_processes
+from eqa.models.navigators.pacman import Pacman
+
+CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
+ANSWERING = {answerer.__name__: answerer for answerer in ANSWERERS}
+OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
+SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
+
+
+class _Imitation(pl.LightningModule):
+    """An optimizer by name, whose learning rate follows `schedule`."""
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
+
+    def on_train_batch_start(self, batch: dict, batch_idx: int) -> None:
+        """By the share of epochs that is over, not of steps: with DAgger each epoch has more steps than the one before."""
+        if self.hparams.schedule == "cosine":
+            trainer = self.trainer
+            over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs
+            for group in self.optimizers(use_pl_optimizer=False).param_groups:
+                group["lr"] = self.hparams.lr * (1 + math.cos(math.pi * over)) / 2
+
+
+class NavigatorImitation(_Imitation):
+    """Cross-entropy on the decisions that the demonstrations ask of a navigator.
+
+    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, and for each part of the
+    navigator a loss and an accuracy (planner_loss, controller_loss, ...; action_loss for those that have one part); each
+    is a mean over decisions, not over batches.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        lr: float = 1e-3,
+        optimizer: str = "adamax",
+        schedule: str = "constant",
+        navigator: str = Pacman.__name__,
+        options: dict | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        known("optimizer", optimizer, OPTIMIZERS)
+        known("schedule", schedule, SCHEDULES)
+        known("navigator", navigator, CLASSES)
+        self.navigator = CLASSES[navigator](vocabulary_size, feature_size, **(options or {}))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {"navigator": self.navigator}
+
+    def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
+        return self.navigator.prepare(batch)
+
+    def training_step(self, batch: dict, batch_idx: int) -> Tensor:
+        return self._step(batch, "train")
+
+    def validation_step(self, batch: dict, batch_idx: int) -> None:
+        self._step(batch, "val")
+
+    def _step(self, batch: dict, stage: str) -> Tensor:
+        parts = self.navigator.loss(batch)["parts"]
+        wholes = over_processes(parts)
+        for name, whole in wholes.items():
+            if whole.count:
+                values = {f"{stage}/{name}_loss": whole.loss, f"{stage}/{name}_accuracy": whole.accuracy}
+                self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        loss, count = sum(whole.loss for whole in wholes.values()), next(iter(wholes.values())).count
+        self.log(f"{stage}/loss", loss, on_step=False, on_epoch=True, batch_size=count)
+        return sum(whole.weight * parts[name].loss for name, whole in wholes.items())
+
+
+class AnswererImitation(_Imitation):
+    """Cross-entropy of the answer, given the last frames of a shortest walk.
+
+    `answerer` names a class, `options` are its further arguments; it gets of the sizes what it takes. Logs, for train and
+    val: loss, accuracy.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_answers: int,
+        feature_size: int,
+        map_shape: Sequence[int] | None = None,
+        *,
+        lr: float = 3e-4,
+        optimizer: str = "adam",
+        schedule: str = "constant",
+        answerer: str = Answerer.__name__,
+        options: dict | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        known("optimizer", optimizer, OPTIMIZERS)
+        known("schedule", schedule, SCHEDULES)
+        known("answerer", answerer, ANSWERING)
+        kind = ANSWERING[answerer]
+        sizes = {
+            "vocabulary_size": vocabulary_size,
+            "num_answers": num_answers,
+            "feature_size": feature_size,
+            "map_shape": map_shape,
+        }
+        taken = inspect.signature(kind).parameters
+        self.answerer = kind(**{name: size for name, size in sizes.items() if name in taken}, **(options or {}))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {"answerer": self.answerer}
+
+    def training_step(self, batch: dict, batch_idx: int) -> Tensor:
+        return self._step(batch, "train")
+
+    def validation_step(self, batch: dict, batch_idx: int) -> None:
+        self._step(batch, "val")
+
+    def _step(self, batch: dict, stage: str) -> Tensor:
+        logits, answers = self.answerer(batch["features"], batch["questions"], batch.get("mask")), batch["answers"]
+        count = int((answers != NO_ANSWER).sum())
+        loss = F.cross_entropy(logits, answers, reduction="sum", ignore_index=NO_ANSWER) / max(count, 1)
+        accuracy = (logits.argmax(1) == answers).sum() / max(count, 1)
+        whole = over_processes({"answer": (loss, accuracy, count)})["answer"]
+        values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
+        return whole.weight * loss
+
+
+def known(what: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise ValueError(f"{what}: expected one of {sorted(known)}, got {name!r}")

@@ -1,0 +1,91 @@
+"""The episodes of an update, some at a time, as batches that a navigator learns from.
+
+A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `goes_on` learns
+from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes back
+through it. Others are given the whole walk.
+
+Axes: M episodes, C of them, T steps of history and walk.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from eqa.data.batches.imitation import PADDED_ACTION
+from eqa.models.learning.rollouts import Rollout
+from eqa.models.navigators.navigator import Navigator, prepared
+from eqa.models.navigators.recurrent_state import rows
+
+ALONG = ("features", "actions", "asked")  # of a batch, what there is for each step
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What an episode's steps are worth for learning."""
+
+    advantages: Float[Tensor, "M T"]
+    returns: Float[Tensor, "M T"]  # what the critic learns
+    counts: Bool[Tensor, "M T"]
+
+
+def of_update(
+    rollout: Rollout, credit: Credit, navigator: Navigator, *, size: int, beside: Navigator | None, whole: bool
+) -> list[dict]:
+    """All episodes, `size` at a time, alike in length, so that little is padding.
+
+    Each chunk has batch, for `navigator`, and beside, for another one that is compared with it; answers and last_frames;
+    num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for also whole, and their returns and counts.
+    """
+    there = rollout.batch["actions"] != PADDED_ACTION
+    lengths = (rollout.counts if navigator.goes_on else there).sum(1)
+    theirs = None if beside is None or not navigator.goes_on else rollout.at_spawns(beside)
+    chunks = []
+    for chosen in lengths.argsort(stable=True).split(size):
+        given = episodes(rollout, chosen, longest=int(there[chosen].sum(1).max()))
+        given["weights"] = credit.advantages[chosen, : given["actions"].shape[1]]
+        batch = given
+        if navigator.goes_on:
+            batch = {**own_steps(given), "state": rows(rollout.state, chosen)}
+        batch = prepared(navigator, batch)
+        chunk = {"batch": batch, "beside": batch if theirs is None else {**batch, "state": rows(theirs, chosen)}}
+        chunk["chosen"] = chosen
+        chunk |= {"answers": rollout.answers[chosen], "last_frames": rollout.last_frames[chosen]}
+        chunk["num_episodes"] = len(lengths)
+        if whole:
+            longest = given["actions"].shape[1]
+            chunk |= {
+                "whole": given,
+                "returns": credit.returns[chosen, :longest],
+                "counts": credit.counts[chosen, :longest],
+            }
+        chunks.append(chunk)
+    return chunks
+
+
+@torch.no_grad()
+def begin_again(chunks: list[dict], rollout: Rollout, navigator: Navigator) -> None:
+    """Lets a navigator that has changed since the walk come to the spawns anew."""
+    if navigator.goes_on:
+        state = rollout.at_spawns(navigator)
+        for chunk in chunks:
+            chunk["batch"]["state"] = rows(state, chunk["chosen"])
+
+
+def episodes(rollout: Rollout, chosen: Int64[Tensor, " C"], *, longest: int | None = None) -> dict[str, Tensor]:
+    """Some episodes up to a length, as `models.navigators.navigator` has a batch."""
+    along = {name: rollout.batch[name][chosen, :longest] for name in ALONG}
+    return along | {name: rollout.batch[name][chosen] for name in ("questions", "loss_from")}
+
+
+def own_steps(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A batch without the walks' histories: frame 0 is what is seen at the spawn."""
+    actions, known = batch["actions"], batch["loss_from"]
+    longest = int(((actions != PADDED_ACTION).sum(1) - known).max())
+    step = known[:, None] + torch.arange(longest, device=known.device)
+    there, step = step < actions.shape[1], step.clamp(max=actions.shape[1] - 1)
+    walk = torch.arange(len(known), device=known.device)[:, None]
+    own = {name: batch[name][walk, step] for name in (*ALONG, "weights")}
+    own["actions"] = torch.where(there, own["actions"], PADDED_ACTION)
+    return {**own, "questions": batch["questions"], "loss_from": torch.zeros_like(known)}

@@ -1,0 +1,325 @@
+"""How a navigator learns by walking: REINFORCE for the answer (Das et al. 2018, Sec. 5), and PPO on the same walks.
+
+`training_step` lets the navigator walk a batch of episodes, all of them to their end and all under the same weights, and
+raises the log-probability of each decision, the planner's and the controller's alike, by its advantage: the return that
+follows that very decision, less a baseline. Encoder and answerer are frozen. A walk is learned from as a demonstration is,
+teacher-forced along what was done, so every navigator of `models.agents.neural.NAVIGATORS` that can stop can be fine-tuned.
+
+Deviations from the released code, by choice: many episodes an update, not one; the first action at the spawn learns too;
+a forced return of the controller does not; Adam. `configs/stage/practice.yaml` names what brings that code's constants.
+
+Axes: M episodes, T steps of history and walk, S decisions, C what they choose from.
+"""
+
+from pathlib import Path
+
+import pytorch_lightning as pl
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqa.models.distributed import add_up, mean_over_processes
+from eqa.models.learning.advantages import generalized_advantages, others_returns, returns_to_go, without_cut_ends
+from eqa.models.learning.critic import Critic
+from eqa.models.learning.imitation import OPTIMIZERS, known
+from eqa.models.learning.minibatches import Credit, begin_again, episodes, of_update
+from eqa.models.learning.rollouts import Rollout
+from eqa.models.navigators.action_selection import sharpen
+from eqa.models.navigators.navigator import Judged
+from eqa.models.registry import REBUILDABLE
+
+BASELINES = ("none", "running", "samples", "critic")
+SHOWN = 3  # walks of validation that are drawn
+KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward pass is a fifth of learning
+
+
+class NavigatorReinforcement(pl.LightningModule):
+    """Fine-tunes the agent of `models.learning.rl_data.PracticeData`.
+
+    `baseline`: none; running, a mean over past episodes' rewards that forgets by `baseline_decay` each update (the paper's);
+    samples, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `smoothing`. `clip` makes it PPO
+    with `passes` over the walks of an update in `minibatches` steps each; without, there is one step. `warm_up`: updates in
+    which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
+    Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
+    `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
+    navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for
+    settings that do not go together.
+
+    Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
+    d_T, d_min, entered, cut, and seen where to see the target earns something; for train also loss, entropy, kl to the
+    navigator it began with (each a decision's mean; kl only of every fifth update where it has no weight), grad_norm; time/*
+    seconds by what is done, and time/steps_per_second.
+    """
+
+    def __init__(
+        self,
+        navigator: dict,
+        answerer: dict,
+        samples: int,
+        *,
+        lr: float,
+        optimizer: str,
+        baseline: str,
+        baseline_decay: float,
+        discount: float,
+        smoothing: float,
+        normalize: bool,
+        entropy_weight: float,
+        kl_weight: float,
+        clip: float | None,
+        passes: int,
+        minibatches: int,
+        max_grad_norm: float,
+        critic_lr: float,
+        warm_up: int,
+        answerer_lr: float,
+        temperature: float | None,
+        options: dict,
+        chunk: int = 32,
+        draw_every: int = 5,
+    ):
+        super().__init__()
+        self.save_hyperparameters()
+        self.automatic_optimization = False
+        known("optimizer", optimizer, OPTIMIZERS)
+        known("baseline", baseline, BASELINES)
+        if clip is None and passes * minibatches > 1:
+            raise ValueError(
+                f"passes, minibatches: expected 1 without clip, got {passes} and {minibatches}; set clip=0.2"
+            )
+        if baseline == "samples" and samples < 2:
+            raise ValueError(
+                f"samples: expected at least 2 of each spawn to compare, got {samples}; or another baseline"
+            )
+        if warm_up and baseline != "critic":
+            raise ValueError(f"warm_up: expected 0 without a critic, got {warm_up}; set baseline=critic")
+        if not (temperature is None or temperature > 0):
+            raise ValueError(f"temperature: expected above 0, or null, got {temperature}")
+        arguments = {**navigator["arguments"], "dropout": 0.0, **options}
+        self.stop_odds = arguments.get("stop_odds", 1.0)  # at which learning begins
+        if temperature is not None:
+            arguments["stop_odds"] = 1.0
+        self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
+        if getattr(self.navigator, "num_actions", 4) < 4:
+            raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
+        self.answerer = REBUILDABLE[answerer["class"]](**answerer["arguments"])
+        self.start.requires_grad_(False)
+        self.answerer.requires_grad_(answerer_lr > 0)
+        self.critic = None
+        if baseline == "critic":
+            self.critic = Critic(arguments["vocabulary_size"], arguments["feature_size"])
+        self.register_buffer("usual_reward", torch.full((), torch.nan))
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What it fits of an agent."""
+        return {"navigator": self.navigator, "answerer": self.answerer}
+
+    def setup(self, stage: str) -> None:
+        """Begins with the agent's weights; a checkpoint that is resumed from comes after this. ValueError where walks are
+        cut off whose ends nobody can estimate."""
+        wait, agent = self.trainer.datamodule.wait, self.trainer.datamodule.agent
+        if wait > 0 and self.critic is None:
+            raise ValueError(
+                f"wait: expected 0 without a critic, which tells what a walk that is cut off would earn, got {wait:g}; "
+                "set baseline=critic"
+            )
+        for network in (self.navigator, self.start):
+            network.load_state_dict(agent.navigator.state_dict())
+            if self.hparams.temperature is not None:
+                sharpen(network.heads, temperature=self.hparams.temperature, stop_odds=self.stop_odds)
+        self.answerer.load_state_dict(agent.answerer.state_dict())
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        rollouts = self.trainer.datamodule.rollouts["train"]
+        rollout = rollouts(self.navigator, self.answerer, batch)
+        with rollouts.clock("learn"):
+            figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
+        earned = _figures(rollout)
+        self.latest = {f"train/{name}": float(earned[name]) for name in ("reward", "success", "d_delta")}
+        self._log_figures("train", {**earned, **figures}, len(batch["rows"]))
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        data = self.trainer.datamodule
+        rollout = data.rollouts["val"](self.navigator, self.answerer, batch)
+        self._log_figures("val", _figures(rollout), len(batch["rows"]))
+        shown = self.current_epoch % self.hparams.draw_every == 0
+        if batch_idx == 0 and shown and self.trainer.is_global_zero:
+            folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
+            data.draw(batch["rows"][:SHOWN].tolist(), rollout, folder)
+
+    def on_train_epoch_end(self) -> None:
+        rollouts = self.trainer.datamodule.rollouts["train"]
+        seconds = dict(rollouts.clock.seconds)
+        self.log_dict({f"time/{name}": spent for name, spent in seconds.items()}, sync_dist=True)
+        self.log("time/steps_per_second", rollouts.num_steps / max(sum(seconds.values()), 1e-9), sync_dist=True)
+        rollouts.clock.seconds.clear()
+        rollouts.num_steps = 0
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        given = self.hparams
+        groups = [{"params": self.navigator.parameters(), "lr": given.lr}]
+        if self.critic is not None:
+            groups.append({"params": self.critic.parameters(), "lr": given.critic_lr})
+        if given.answerer_lr > 0:
+            groups.append({"params": self.answerer.parameters(), "lr": given.answerer_lr})
+        return OPTIMIZERS[given.optimizer](groups)
+
+    def _log_figures(self, stage: str, figures: dict[str, Tensor], size: int) -> None:
+        values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
+        self.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
+
+    def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
+        """The update that one rollout asks for; gives figures to show, with kl if it is to `compare`."""
+        credit, num, steps = self._credit(rollout), len(rollout.answers), self.hparams.minibatches
+        if num < steps:
+            raise ValueError(f"minibatches: expected at most the {num} walks of an update, got {steps}")
+        chunks = of_update(
+            rollout,
+            credit,
+            self.navigator,
+            size=min(self.hparams.chunk, num // steps),
+            beside=self.start if compare else None,
+            whole=self.critic is not None,
+        )
+        counted = add_up(credit.counts.sum())
+        share = self.trainer.world_size / counted.clamp(min=1)  # averaging gradients over processes divides by as many
+        old = [self._log_probabilities(chunk) for chunk in chunks] if self.hparams.clip is not None else None
+        figures: list[dict[str, Tensor]] = []
+        for _ in range(self.hparams.passes):
+            order = torch.randperm(len(chunks)).tolist()
+            for step in range(steps):
+                chosen = order[step::steps]
+                if figures:
+                    begin_again([chunks[i] for i in chosen], rollout, self.navigator)
+                scale = share * len(chunks) / len(chosen)
+                figures.append(
+                    self._update(
+                        [chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout, compare=compare
+                    )
+                )
+        self.updates += 1
+        return {name: torch.stack([figure[name] for figure in figures]).mean() for name in figures[0]}
+
+    def _update(
+        self, chunks: list[dict], old: list, scale: Tensor, rollout: Rollout, *, compare: bool
+    ) -> dict[str, Tensor]:
+        """One step of the optimizer on some episodes; `scale` makes sums means over the steps of all processes."""
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        figures: dict[str, Tensor] = {}
+        for chunk, before in zip(chunks, old, strict=True):
+            terms = self._terms(chunk, before, compare=compare)
+            given, waits = self.hparams, self.updates < self.hparams.warm_up
+            policy = terms["policy"] - given.entropy_weight * terms["entropy"] + given.kl_weight * terms.get("kl", 0.0)
+            loss = (policy * (0.0 if waits else 1.0) + terms.get("critic", 0.0)) * scale + terms.get("answerer", 0.0)
+            self.manual_backward(loss)
+            shown = {**terms, "loss": loss / scale}
+            for name, value in shown.items():
+                figures[name] = figures.get(name, 0.0) + value.detach()
+        norm = nn.utils.clip_grad_norm_([p for p in self.parameters() if p.requires_grad], self.hparams.max_grad_norm)
+        if not norm.isfinite():
+            raise FloatingPointError(self._kept_for_inspection(rollout, figures))
+        optimizer.step()
+        decisions = figures.pop("decisions").clamp(min=1)
+        means = {name: figures[name] / decisions for name in ("entropy", "kl", "loss", "critic") if name in figures}
+        return {**means, "grad_norm": norm}
+
+    def _terms(self, chunk: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
+        """Sums over a chunk's decisions: what is minimised and what is shown."""
+        judged = self.navigator.judge(chunk["batch"])
+        with torch.no_grad():
+            started = self.start.judge(chunk["beside"]) if compare else {}
+        terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
+        for name, part in judged.items():
+            logs = part.logits.float().log_softmax(1)
+            taken, odds = _of_target(logs, part), logs.exp()
+            surrogate = part.weight * taken
+            if old is not None:
+                ratio, clip = (taken - old[name]).exp(), self.hparams.clip
+                surrogate = torch.minimum(part.weight * ratio, part.weight * ratio.clamp(1 - clip, 1 + clip))
+            terms["policy"] = terms["policy"] - surrogate.sum()
+            terms["entropy"] = terms["entropy"] - (odds * logs).sum()
+            if compare:
+                terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
+            terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
+        if self.critic is not None:
+            errors = (self.critic(chunk["whole"]) - chunk["returns"]) ** 2
+            terms["critic"] = (errors * chunk["counts"]).sum()
+        if self.hparams.answerer_lr > 0:
+            self.answerer.train()
+            said = self.answerer(chunk["last_frames"].float(), chunk["batch"]["questions"])
+            terms["answerer"] = F.cross_entropy(said, chunk["answers"], reduction="sum") / chunk["num_episodes"]
+            self.answerer.eval()
+        return terms
+
+    @torch.no_grad()
+    def _log_probabilities(self, chunk: dict) -> dict[str, Tensor]:
+        """Of what was done, as the navigator is now."""
+        judged = self.navigator.judge(chunk["batch"])
+        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in judged.items()}
+
+    @torch.no_grad()
+    def _credit(self, rollout: Rollout) -> Credit:
+        """Advantages of the steps, by the baseline that was chosen."""
+        given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
+        if self.critic is not None:
+            everybody = torch.arange(len(rollout.answers), device=rewards.device)
+            values = torch.cat([self.critic(episodes(rollout, chosen)) for chosen in everybody.split(given.chunk)])
+            rewards, counts = without_cut_ends(rewards, counts, rollout.cut, values)
+            advantages = generalized_advantages(
+                rewards, values, rollout.counts, discount=given.discount, smoothing=given.smoothing
+            )
+            returns = advantages + values
+        else:
+            returns = returns_to_go(rewards, given.discount)
+            advantages = returns - self._baseline(rewards)
+        advantages = advantages * counts
+        if given.normalize:
+            number = add_up(counts.sum()).clamp(min=1)
+            advantages = advantages - counts * add_up(advantages.sum()) / number
+            advantages = advantages / (add_up((advantages**2).sum()) / number).sqrt().clamp(min=1e-6)
+        return Credit(advantages, returns, counts)
+
+    def _baseline(self, rewards: Float[Tensor, "M T"]) -> Float[Tensor, "M _"]:
+        """What is usually earned from a step on; of a running mean, what an episode earned before this update."""
+        if self.hparams.baseline == "none":
+            return torch.zeros_like(rewards)
+        if self.hparams.baseline == "samples":
+            return others_returns(rewards, self.hparams.samples)
+        now = mean_over_processes(rewards.sum(1))
+        usual = torch.where(self.usual_reward.isnan(), now, self.usual_reward)
+        decay = self.hparams.baseline_decay
+        self.usual_reward.copy_(decay * usual + (1 - decay) * now)
+        return usual.expand(len(rewards), 1)
+
+    def _kept_for_inspection(self, rollout: Rollout, figures: dict) -> str:
+        path = Path(self.trainer.default_root_dir) / f"nonfinite_{int(self.updates)}_{self.global_rank}.pt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save({"batch": rollout.batch, "rewards": rollout.rewards, "navigator": self.navigator.state_dict()}, path)
+        got = ", ".join(f"{name} {float(value):g}" for name, value in figures.items())
+        return f"gradient: expected finite numbers, got {got} at update {int(self.updates)}; the batch is in {path}"
+
+
+def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"]:
+    return logs.gather(1, judged.target[:, None]).squeeze(1)
+
+
+def _figures(rollout: Rollout) -> dict[str, Tensor]:
+    """What an epoch shows of its episodes, each a mean over them."""
+    distances, right = torch.from_numpy(rollout.distances_m), rollout.correct & rollout.stopped
+    seen = {} if rollout.seen is None else {"seen": rollout.seen.float().mean()}
+    return seen | {
+        "reward": rollout.rewards.sum(1).mean(),
+        "success": right.float().mean(),
+        "accuracy": rollout.correct.float().mean(),
+        "stop": rollout.stopped.float().mean(),
+        "steps": rollout.counts.sum(1).float().mean(),
+        "d_delta": (distances[:, 0] - distances[:, -1]).mean(),
+        "d_T": distances[:, -1].mean(),
+        "d_min": distances.min(1).values.mean(),
+        "entered": torch.from_numpy(rollout.entered).float().mean(),
+        "cut": rollout.cut.float().mean(),
+    }

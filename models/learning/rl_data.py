@@ -1,0 +1,134 @@
+"""`PracticeData`: the agent that is fine-tuned, the worlds that it walks in, and the episodes of each update."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytorch_lightning as pl
+from torch.utils.data import DataLoader
+
+from eqa.data.batches.imitation import as_collated
+from eqa.data.batches.rl_episodes import Practice, Spawning, questions_by_house
+from eqa.data.batches.sampling import own_parts
+from eqa.data.demonstrations.spawn_settings import TURNED, spawned
+from eqa.data.generated import GeneratedEQA
+from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
+from eqa.models.learning.rollouts import Rewards, Rollout, Rollouts
+
+VALIDATION = ("T-10", "T-30")
+
+
+class PracticeData(pl.LightningDataModule):
+    """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn; an epoch has `updates`.
+
+    `checkpoint` and `row` say with which agent to begin, see `models.agents.checkpoints.fitting_agent`. Validation walks
+    `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns are `turned`, these as
+    well, and where all are, these alone. ValueError for sizes that do not go together.
+    """
+
+    def __init__(
+        self,
+        source: GeneratedEQA,
+        *,
+        checkpoint: str,
+        row: str | None,
+        seed: int,
+        questions: int,
+        samples: int,
+        houses: int,
+        updates: int,
+        val_questions: int,
+        num_envs: int,
+        wait: float,
+        spawn: Mapping,
+        rewards: Mapping,
+    ) -> None:
+        super().__init__()
+        sizes = {"samples": samples, "houses": houses, "updates": updates, "val_questions": val_questions}
+        if min(sizes.values()) < 1 or questions < houses:
+            got = ", ".join(f"{name}={value}" for name, value in {"questions": questions, **sizes}.items())
+            raise ValueError(f"practice: expected sizes of at least 1 and no fewer questions than houses, got {got}")
+        self.source, self.checkpoint, self.row, self.seed = source, checkpoint, row, seed
+        self.questions, self.samples, self.houses, self.updates = questions, samples, houses, updates
+        self.val_questions, self.num_envs, self.wait = val_questions, num_envs, wait
+        self.spawn, self.rewards = Spawning(**spawn), Rewards(**rewards)
+
+    def prepare_data(self) -> None:
+        self.source.build()
+
+    def setup(self, stage: str) -> None:
+        if hasattr(self, "agent"):
+            return
+        self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
+        if self.agent.answerer.num_frames is None:
+            raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
+        self.demos = {split: self.source.demonstrations(split) for split in ("train", "val")}
+        self.rollouts = {
+            split: Rollouts(
+                self.source,
+                demos,
+                eyes=self.source.encode,
+                vocabulary=self.agent.vocabulary,
+                rewards=self.rewards,
+                num_envs=self.num_envs,
+                wait=self.wait if split == "train" else 0.0,
+                sample=split == "train",
+            )
+            for split, demos in self.demos.items()
+        }
+
+    @property
+    def sizes(self) -> dict:
+        """What a model has to know to begin with this agent."""
+        parts = {name: getattr(self.agent, name) for name in ("navigator", "answerer")}
+        described = {name: {"class": type(part).__name__, "arguments": part.arguments} for name, part in parts.items()}
+        return {**described, "samples": self.samples}
+
+    def train_dataloader(self) -> DataLoader:
+        processes, epoch = self.trainer.world_size, self.trainer.current_epoch
+        if self.questions % processes:
+            raise ValueError(f"questions: expected a multiple of the {processes} processes, got {self.questions}")
+        demos, rng = self.demos["train"], np.random.default_rng([self.seed, epoch])
+        drawn = questions_by_house(demos, batches=self.updates, questions=self.questions, houses=self.houses, rng=rng)
+        spawns = [self.spawn.draw(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
+        seed = (self.seed, epoch, 1)
+        practice = Practice(demos, self.agent.vocabulary, spawns, samples=self.samples, seed=seed)
+        return self._loader(practice, self.questions)
+
+    def val_dataloader(self) -> DataLoader:
+        demos = self.demos["val"]
+        chosen = np.unique(np.linspace(0, len(demos) - 1, min(self.val_questions, len(demos))).astype(int))
+        spawns = [s for row in chosen.tolist() for setting in self._settings if (s := spawned(demos, row, setting))]
+        whole = len(spawns) - len(spawns) % self.trainer.world_size
+        return self._loader(Practice(demos, self.agent.vocabulary, spawns[:whole]), self.num_envs)
+
+    @property
+    def _settings(self) -> list[str]:
+        """What is validated: what is practised."""
+        known = [] if self.spawn.turned == 1 else VALIDATION
+        return [*known, *(f"{name}{TURNED}" for name in VALIDATION if self.spawn.turned)]
+
+    def _loader(self, practice: Practice, size: int) -> DataLoader:
+        batches = [np.arange(begin, min(begin + size, len(practice))) for begin in range(0, len(practice), size)]
+        parts = own_parts(batches, self.trainer.global_rank, self.trainer.world_size)
+        return DataLoader(practice, batch_sampler=parts, collate_fn=as_collated)
+
+    def draw(self, rows: list[int], rollout: Rollout, folder: Path) -> None:
+        """Floor plans with the first walks of a rollout of val, beside their demonstrations."""
+        demos, answers = self.demos["val"], self.agent.vocabulary.answers
+        for n, row in enumerate(rows):
+            episode, correct = demos.episodes[row], bool(rollout.correct[n])
+            house = self.source.house(episode.scene_id)
+            plan_of_walk(
+                folder / f"{n:02d}_{episode.episode_id}.png",
+                house,
+                target=episode.target_object,
+                title=f"{episode.question}  truth: {answers[int(rollout.answers[n])]}, answered "
+                f"{'right' if correct else 'wrong'}, {'stopped' if rollout.stopped[n] else 'did not stop'}",
+                walks=[
+                    (demos.poses[demos.rows(row)].tolist(), "#999999", "demonstration", ":"),
+                    (rollout.poses[n].tolist(), "#c0392b", "agent", "-"),
+                ],
+                views=some_views(frames_along(house, rollout.poses[n].tolist())),
+            )

@@ -1,0 +1,210 @@
+"""Which way to the nearest frontier: a search over what an agent knows of the floor, and the action that follows it.
+
+A frontier is a known cell in which an agent fits next to an unknown one (Yamauchi 1997). Ways lead through known cells that
+keep an agent's radius from all that is blocked; those that keep two cells are preferred. Distances count PER_CELL for a
+cell's side, and a diagonal as 7/5 of it.
+
+Axes: N agents, S grid side, C = S * S cells in row-major order.
+"""
+
+from math import atan2, floor, sqrt
+from typing import no_type_check
+
+import numpy as np
+from jaxtyping import Int32
+from numba import njit
+
+from eqa.envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
+from eqa.envs.navigation.floor import STEP_X, STEP_Z
+from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, PASSED_OVER, SIDE, UNKNOWN, WIDE, cell_of, metres_of
+
+FORWARD, LEFT, RIGHT = int(Action.FORWARD), int(Action.LEFT), int(Action.RIGHT)
+NOTHING_LEFT = -1
+PER_CELL, DIAGONAL = 5, 7
+NARROW = 2  # times as long counts a cell of clearance 1,
+SQUEEZE = 6  # and one of clearance 0, in which only an agent goes that stands between things and has to get out
+FAR = np.int32(1 << 30)
+AHEAD = 20  # cells of the way among which the farthest that can be walked to straight is aimed at
+QUARTER = NUM_HEADINGS // 4
+TRIES = 8
+ROWS = np.array([0, 0, 1, -1, 1, 1, -1, -1])
+COLUMNS = np.array([1, -1, 0, 0, 1, -1, 1, -1])
+_SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}  # as in `models.mapping.occupancy_map`
+_INNER = {**_SHARP, "forceinline": True}
+
+
+def working_memory() -> Int32[np.ndarray, "5 C"]:
+    """Of one search at a time: distances, which are FAR between searches, ways back, three lists of cells."""
+    memory = np.empty((5, SIDE * SIDE), np.int32)
+    memory[0] = FAR
+    return memory
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def choose(actions, aims, state, clearance, active, places, headings, per_turn, smallest, memory):
+    """Writes each active agent's next action, NOTHING_LEFT where it knows of no frontier that it can walk to.
+
+    places (N, 3) are relative to the spawn, headings (N,) whole turns, `memory` is from `working_memory`. `aims` (N,) are
+    the unknown cells that agents turn towards, -1 for none: who turns keeps its aim until that is known or it has moved, or
+    it might turn to and fro between two.
+    """
+    dist, parent, lists = memory[0], memory[1], memory[2:]
+    for n in range(active.size):
+        if active[n]:
+            pose = (places[n, 0], places[n, 1], headings[n])
+            options = (per_turn, smallest)
+            actions[n], aims[n] = _choose(state[n], clearance[n], *pose, aims[n], dist, parent, lists, *options)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def _choose(state, clearance, x, z, heading, aim, dist, parent, lists, per_turn, smallest):
+    """The action and the new aim."""
+    known, free = state.ravel(), clearance.ravel()
+    for _ in range(TRIES):
+        cell, beyond = -1, -1
+        if aim >= 0 and known[aim] == UNKNOWN:
+            cell, beyond = _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, smallest)
+        if cell < 0:
+            cell, beyond = _nearest(known, free, x, z, heading, -1, dist, parent, lists, per_turn, smallest)
+        if cell < 0:
+            return NOTHING_LEFT, -1
+        way = _way(parent, cell)
+        action = _follow(state, clearance, x, z, heading, way, beyond)
+        if action >= 0:
+            return action, (-1 if action == FORWARD else beyond)
+        known[beyond] = PASSED_OVER  # looked at from as near as possible, and nothing was there
+    return NOTHING_LEFT, -1
+
+
+@njit(**_SHARP)
+@no_type_check
+def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, smallest):
+    """The nearest frontier cell and the unknown one beside it, -1 for none; `parent` leads back from it.
+
+    With an `aim` only that unknown cell counts.
+
+    Cells are settled in groups as wide as the shortest step, so each is settled once. `dist` is left as it was: FAR.
+    """
+    active, later, touched = lists[0], lists[1], lists[2]
+    start = cell_of(z) * SIDE + cell_of(x)
+    dist[start], parent[start], active[0], touched[0] = 0, -1, start, start
+    count, used, limit = 1, 1, 0
+    best, best_cell, best_beyond = FAR, -1, -1
+    while count and limit <= best:
+        kept = 0
+        for a in range(count):
+            cell = active[a]
+            if dist[cell] > limit:
+                later[kept] = cell
+                kept += 1
+                continue
+            beyond, turns = _beyond(known, free, cell, x, z, heading, aim, smallest)
+            if beyond >= 0 and dist[cell] + per_turn * turns < best:
+                best, best_cell, best_beyond = np.int32(dist[cell] + per_turn * turns), cell, beyond
+            for k in range(8):
+                other = cell + ROWS[k] * SIDE + COLUMNS[k]
+                if known[other] == UNKNOWN or known[other] == BLOCKED or (free[other] == 0 and free[cell] > 0):
+                    continue
+                worth = SQUEEZE if free[other] == 0 else (1 if free[other] == WIDE else NARROW)
+                value = np.int32(dist[cell] + worth * (PER_CELL if k < 4 else DIAGONAL))
+                if value < dist[other]:
+                    if dist[other] == FAR:
+                        later[kept], touched[used] = other, other
+                        kept, used = kept + 1, used + 1
+                    dist[other], parent[other] = value, cell
+        active, later = later, active
+        count, limit = kept, limit + PER_CELL
+    for t in range(used):
+        dist[touched[t]] = FAR
+    return best_cell, best_beyond
+
+
+@njit(**_INNER)
+@no_type_check
+def _beyond(known, free, cell, x, z, heading, aim, smallest):
+    """The unknown cell beside a known one that takes fewest turns to look at, and how many; -1 for none.
+
+    One counts where an agent would fit and at least `smallest` of the nine cells around it are unknown.
+    """
+    best, fewest = -1, NUM_HEADINGS
+    if free[cell] == 0:
+        return best, fewest
+    for k in range(4):
+        other = cell + ROWS[k] * SIDE + COLUMNS[k]
+        if known[other] != UNKNOWN or free[other] == 0 or (aim >= 0 and other != aim):
+            continue
+        unknown = 0
+        for i in range(-1, 2):
+            for j in range(-1, 2):
+                unknown += known[other + i * SIDE + j] == UNKNOWN
+        turns = abs(_turns_to(heading, metres_of(other % SIDE) - x, metres_of(other // SIDE) - z))
+        if unknown >= smallest and turns < fewest:
+            best, fewest = other, turns
+    return best, fewest
+
+
+@njit(**_SHARP)
+@no_type_check
+def _turns_to(heading, dx, dz):
+    """Turns from a heading to the one nearest to a direction; left is positive."""
+    wanted = floor(atan2(-dx, -dz) / TURN_RAD + 0.5)
+    return (wanted - heading + NUM_HEADINGS // 2) % NUM_HEADINGS - NUM_HEADINGS // 2
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def _way(parent, cell):
+    """Cells from the agent's own to `cell`."""
+    length, at = 0, cell
+    while at >= 0:
+        length, at = length + 1, parent[at]
+    way = np.empty(length, np.int32)
+    for k in range(length - 1, -1, -1):
+        way[k] = cell
+        cell = parent[cell]
+    return way
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def _follow(state, clearance, x, z, heading, way, beyond):
+    """The action that walks along a way, or at its end looks at what lies beyond; -1 where neither can be done."""
+    end = way[-1]
+    end_x, end_z = metres_of(end % SIDE) - x, metres_of(end // SIDE) - z
+    if end_x * end_x + end_z * end_z < STEP_M * STEP_M and way.size * CELL_M < 2 * STEP_M:
+        turns = _turns_to(heading, metres_of(beyond % SIDE) - x, metres_of(beyond // SIDE) - z)
+        if turns != 0:
+            return LEFT if turns > 0 else RIGHT
+        return FORWARD if _is_clear(state, clearance, x, z, STEP_X[heading], STEP_Z[heading], 1) else -1
+    dx, dz = end_x, end_z
+    least = np.uint8(WIDE)
+    for k in range(1, min(way.size, AHEAD)):
+        to_x, to_z = metres_of(way[k] % SIDE) - x, metres_of(way[k] // SIDE) - z
+        least = min(least, clearance[way[k] // SIDE, way[k] % SIDE])
+        if k == 1 or _is_clear(state, clearance, x, z, to_x, to_z, least):
+            dx, dz = to_x, to_z
+    straight = _turns_to(heading, dx, dz)
+    for least in (1, 0):  # 0 for one that stands between things
+        for away in range(QUARTER + 1):
+            for side in (1, -1):
+                turns = straight + side * away
+                to = (heading + turns) % NUM_HEADINGS
+                if _is_clear(state, clearance, x, z, STEP_X[to], STEP_Z[to], least):
+                    turns = (turns + NUM_HEADINGS // 2) % NUM_HEADINGS - NUM_HEADINGS // 2
+                    return FORWARD if turns == 0 else (LEFT if turns > 0 else RIGHT)
+    return -1
+
+
+@njit(**_SHARP)
+@no_type_check
+def _is_clear(state, clearance, x, z, dx, dz, least):
+    """Whether the straight move by (dx, dz) leads through known cells that are not blocked and have so much clearance."""
+    away = sqrt(dx * dx + dz * dz)
+    samples = int(away / (0.25 * CELL_M)) + 1
+    for k in range(1, samples + 1):
+        row, column = cell_of(z + dz * k / samples), cell_of(x + dx * k / samples)
+        if state[row, column] == UNKNOWN or state[row, column] == BLOCKED or clearance[row, column] < least:
+            return False
+    return True

@@ -1,0 +1,186 @@
+"""What an agent has seen of the floor: a grid from depth images alone, for many agents at once.
+
+A pixel below the horizon is a point of the world. Points lower than an agent's foothold are floor, higher ones are in its
+way (all are lower than the camera, so lower than the agent). A camera looks over what lies right before its feet: what
+its lowest rays pass over without touching is taken for free until something is seen there or a move is refused.
+
+A cell only ever learns more, in the order of the states below: whatever is in the way somewhere in a cell blocks it.
+
+Axes: N agents, S grid side (rows follow z, columns follow x, the spawn is in the middle), H W image, R C rows and columns
+that are looked at.
+"""
+
+from math import ceil, cos, sin, sqrt
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+from numba import njit
+
+from eqa.envs.actions import MAX_EPISODE_ACTIONS, STEP_M
+from eqa.envs.rendering.camera import Camera
+
+UNKNOWN, PASSED_OVER, FREE, BLOCKED = 0, 1, 2, 3
+CELL_M = 0.1
+RANGE_M = 5.0  # beyond, rows of pixels lie further apart than cells
+BOTTOM_M, TOP_M = 0.15, 1.0  # between them things are in the way, as in `envs.house.build.build_floor`
+LEVEL_M = 0.01  # two points of one column of pixels, as high as each other to this, are on one surface
+GAP_M = 0.5  # between them, at most
+SAMPLE_M = 0.07  # between the points of a line that is marked
+SPARSE = 2  # above the rows that see the floor within range, one row in so many is looked at
+FARTHEST_M = MAX_EPISODE_ACTIONS * STEP_M  # from the spawn
+SIDE = 2 * ceil((FARTHEST_M + RANGE_M + 1) / CELL_M) + 1
+WIDE = 2  # of `clearance`: nothing in the way within two cells
+
+# Without `_nrt` passing an array on costs no count of references; a call would copy the many fields of each array.
+_SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
+_INNER = {**_SHARP, "forceinline": True}
+
+
+class Rays(NamedTuple):
+    """The pixels of a camera that are looked at, the lowest row first, and where they look for each metre of depth."""
+
+    eye_m: float
+    rows: Int64[np.ndarray, " R"]
+    columns: Int64[np.ndarray, " C"]
+    down: Float64[np.ndarray, " R"]
+    across: Float64[np.ndarray, " C"]
+
+    @classmethod
+    def of(cls, camera: Camera) -> "Rays":
+        """Rows whose floor is a sample apart, columns half a cell apart at the range's end; all of a coarse camera's."""
+        below = np.arange(camera.height_px - 1, (camera.height_px - 1) // 2, -1)
+        floor_m = np.minimum(camera.height_m * camera.focal_px / (below + 0.5 - camera.height_px / 2), RANGE_M)
+        rows, last = [], -np.inf
+        for row, away in zip(below.tolist(), floor_m.tolist(), strict=True):
+            if away - last >= SAMPLE_M or rows[-1] - row >= SPARSE:
+                rows.append(row)
+                last = away
+        columns = np.arange(0, camera.width_px, max(1, round(CELL_M / 2 / RANGE_M * camera.focal_px)))
+        rows = np.array(rows, np.int64)
+        offsets = (rows + 0.5 - camera.height_px / 2, columns + 0.5 - camera.width_px / 2)
+        return cls(camera.height_m, rows, columns, *(offset / camera.focal_px for offset in offsets))
+
+
+def empty_maps(num: int) -> tuple[UInt8[np.ndarray, "N S S"], UInt8[np.ndarray, "N S S"]]:
+    """States of the cells, and their clearance: 0 beside (or on) a blocked cell, 1 two cells away, else WIDE.
+
+    The centre of an agent that is in a cell of clearance 1 is a cell's side, its radius, or more from all blocked cells.
+    """
+    state = np.full((num, SIDE, SIDE), UNKNOWN, np.uint8)
+    clearance = np.full((num, SIDE, SIDE), WIDE, np.uint8)
+    for edge in (np.s_[:, :2], np.s_[:, -2:], np.s_[:, :, :2], np.s_[:, :, -2:]):
+        state[edge], clearance[edge] = BLOCKED, 0
+    return state, clearance
+
+
+@njit(**_INNER)
+@no_type_check
+def cell_of(metres):
+    """Row or column of a place that is so far from the spawn, at most FARTHEST_M and RANGE_M."""
+    return int(metres * (1 / CELL_M) + 0.5 * SIDE)
+
+
+@njit(**_INNER)
+@no_type_check
+def metres_of(cell):
+    """From the spawn to the middle of a row or column."""
+    return (cell + 0.5 - 0.5 * SIDE) * CELL_M
+
+
+@njit(**_SHARP)
+@no_type_check
+def _block(state, clearance, row, column):
+    state[row, column] = BLOCKED
+    for i in range(-2, 3):
+        for j in range(-2, 3):
+            near = np.uint8(0 if -1 <= i <= 1 and -1 <= j <= 1 else 1)
+            clearance[row + i, column + j] = min(clearance[row + i, column + j], near)
+
+
+@njit(**_INNER)
+@no_type_check
+def _mark(state, clearance, x, z, kind):
+    """Raises the cell at (x, z), metres from the spawn, to a state."""
+    row, column = cell_of(z), cell_of(x)
+    if state[row, column] < kind:
+        if kind == BLOCKED:
+            _block(state, clearance, row, column)
+        else:
+            state[row, column] = kind
+
+
+@njit(**_INNER)
+@no_type_check
+def _mark_line(state, clearance, x, z, dx, dz, length, kind):
+    """Marks what lies from a place to just before `length` times (dx, dz) from it."""
+    samples = int(length * sqrt(dx * dx + dz * dz) * (1 / SAMPLE_M)) + 1
+    part = 1 / samples
+    for k in range(samples):
+        along = length * k * part
+        _mark(state, clearance, x + along * dx, z + along * dz, kind)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def look(state, clearance, depth, active, places, rays):
+    """Adds what each active agent sees: depth (N, H, W) as the renderer gives it, places (N, 3) of x, z, heading_rad.
+
+    Places are relative to the spawn, headings are not. The camera is level. `rays` are its `Rays`.
+    """
+    column = np.empty((5, rays.columns.size))
+    for n in range(active.size):
+        if active[n]:
+            x, z = places[n, 0], places[n, 1]
+            for i in range(-1, 2):
+                for j in range(-1, 2):
+                    _mark(state[n], clearance[n], x + j * CELL_M, z + i * CELL_M, PASSED_OVER)
+            _look(state[n], clearance[n], depth[n], x, z, places[n, 2], rays, column)
+
+
+@njit(**_SHARP)
+@no_type_check
+def _look(state, clearance, depth, x, z, heading, rays, column):
+    """Rows from the lowest up to the horizon, so that in each column what is near comes before what is far.
+
+    Between two floor points of a column lies floor: the ray to the farther one would have met whatever is in the way. The
+    same holds for two points of one level surface. A ray that hits nothing has passed over where the floor ends.
+
+    `column` (5, C) is working memory: the way that a column looks, and the kind, depth and height of its last point.
+    """
+    way_x, way_z, last_kind, last_d, last_y = column[0], column[1], column[2], column[3], column[4]
+    s, c = sin(heading), cos(heading)
+    for k in range(rays.columns.size):
+        way_x[k], way_z[k] = -s + rays.across[k] * c, -c - rays.across[k] * s
+        last_kind[k] = UNKNOWN
+    for r in range(rays.rows.size):
+        image, down = depth[rays.rows[r]], rays.down[r]
+        for k in range(rays.columns.size):
+            dx, dz, d = way_x[k], way_z[k], float(image[rays.columns[k]])
+            y = rays.eye_m - d * down
+            kind = np.uint8(FREE if y < BOTTOM_M else BLOCKED)
+            if d <= 0:
+                d, y, kind = rays.eye_m / down, 0.0, np.uint8(BLOCKED)
+            if d * d * (dx * dx + dz * dz) > RANGE_M * RANGE_M:
+                last_kind[k] = UNKNOWN
+                continue
+            further = d - last_d[k]
+            if r == 0:
+                _mark_line(state, clearance, x, z, dx, dz, d, np.uint8(PASSED_OVER))
+            elif kind == last_kind[k] and further > SAMPLE_M:
+                level = further < GAP_M and abs(y - last_y[k]) < LEVEL_M
+                if kind == FREE or level:
+                    from_x, from_z = x + last_d[k] * dx, z + last_d[k] * dz
+                    _mark_line(state, clearance, from_x, from_z, dx, dz, further, kind)
+            _mark(state, clearance, x + d * dx, z + d * dz, kind)
+            last_kind[k], last_d[k], last_y[k] = kind, d, y
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def block_ahead(state, clearance, refused, places, reach_m):
+    """Marks what lies `reach_m` before the agents whose forward move was refused."""
+    for n in range(refused.size):
+        if refused[n]:
+            x, z, heading = places[n]
+            _mark(state[n], clearance[n], x - reach_m * sin(heading), z - reach_m * cos(heading), np.uint8(BLOCKED))

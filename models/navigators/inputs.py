@@ -1,0 +1,95 @@
+"""What navigators see and hear: each frame, the question and the running action as vectors.
+
+Sizes are the paper's (Das et al. 2018, Sec. 4); `question_hidden=64` is the released code's.
+
+Axes: B walks or agents, T steps, F features, L words, K frames that are not padding, Q question, I image, D all of it.
+"""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from eqa.envs.actions import NUM_ACTIONS
+from eqa.models.answerers.question_encoder import QuestionEncoder
+from eqa.models.navigators.action_selection import START
+
+
+def projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
+
+
+class Hearing(nn.Module):
+    """A question's vector (B, Q); with `with_question=False` one without entries, so that nobody has to ask."""
+
+    def __init__(
+        self, vocabulary_size: int, *, hidden_size: int = 128, size: int = 64, dropout: float, with_question: bool
+    ):
+        super().__init__()
+        self.size = size if with_question else 0
+        if with_question:
+            self.encoder = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
+            self.projection = projection(hidden_size, size, dropout)
+
+    def forward(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
+        if self.size == 0:
+            return torch.zeros(len(questions), 0, device=questions.device)
+        return self.projection(self.encoder(questions))
+
+
+class Seeing(nn.Module):
+    """A frame's vector."""
+
+    def __init__(self, feature_size: int, *, size: int = 128, dropout: float):
+        super().__init__()
+        self.size = size
+        self.projection = projection(feature_size, size, dropout)
+
+    def forward(self, features: Float[Tensor, "K F"]) -> Float[Tensor, "K I"]:
+        return self.projection(features.to(self.projection[0].weight.dtype))
+
+    def along(self, features: Float[Tensor, "B T F"], frames: Int64[Tensor, " K"]) -> Float[Tensor, "B*T I"]:
+        """Of walks, each frame once: those listed in `frames` (index into B T); the others' vectors are 0."""
+        seen = self(features.flatten(0, 1)[frames])
+        return seen.new_zeros(features.shape[0] * features.shape[1], self.size).index_copy(0, frames, seen)
+
+
+class Senses(nn.Module):
+    """A step's frame, question and running action as one vector of `size`."""
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        image_size: int,
+        question_hidden: int,
+        question_size: int,
+        action_size: int,
+        dropout: float,
+        with_question: bool,
+    ):
+        super().__init__()
+        self.hearing = Hearing(
+            vocabulary_size,
+            hidden_size=question_hidden,
+            size=question_size,
+            dropout=dropout,
+            with_question=with_question,
+        )
+        self.seeing = Seeing(feature_size, size=image_size, dropout=dropout)
+        self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
+        self.size = image_size + self.hearing.size + action_size
+
+    def forward(
+        self, features: Float[Tensor, "B F"], question: Float[Tensor, "B Q"], running: Int64[Tensor, " B"]
+    ) -> Float[Tensor, "B D"]:
+        """One step of each agent; `running` is the action taken last, START at first."""
+        return torch.cat([self.seeing(features), question, self.action_embedding(running)], dim=1)
+
+    def along(self, batch: dict) -> Float[Tensor, "B T D"]:
+        """All steps of walks, as `models.navigators.navigator` has them."""
+        actions = batch["actions"]
+        image = self.seeing.along(batch["features"], batch["decisions"].frames).unflatten(0, actions.shape)
+        question = self.hearing(batch["questions"]).unsqueeze(1).expand(-1, actions.shape[1], -1)
+        running = torch.cat([torch.full_like(actions[:, :1], START), actions[:, :-1].clamp(min=0)], dim=1)
+        return torch.cat([image, question, self.action_embedding(running)], dim=2)

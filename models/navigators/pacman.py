@@ -1,0 +1,269 @@
+"""PACMAN: a planner that chooses an action and a controller that decides how often to repeat it.
+
+Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is asked; the controller is a
+perceptron that sees each frame in between and either repeats the running action or returns to the planner, at the
+latest after `max_repeats` steps. Deviation from the released code: planner and controller read the running action from
+the same row of the shared embedding, and the start has a row of its own (there, the controller's "forward" was the
+planner's "start").
+
+Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, Q question; in a batch, S planner
+decisions and M controller decisions.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.models.answerers.question_encoder import QuestionEncoder
+from eqa.models.navigators.action_selection import START, checked_odds, choose, choose_action
+from eqa.models.navigators.bf16_lstm import LSTM
+from eqa.models.navigators.inputs import projection
+from eqa.models.navigators.navigator import Judged, Navigator
+from eqa.models.navigators.pacman_targets import TeacherForcing, hierarchical_targets, list_decisions
+from eqa.models.navigators.recurrent_state import rows
+from eqa.models.registry import rebuildable
+
+CELL = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")  # the planner's weights
+REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
+
+
+@dataclass(frozen=True, slots=True)
+class PacmanState:
+    """What N agents carry from step to step."""
+
+    question: Tensor  # (N, question_size), or (N, 0) without question
+    hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
+    running: Tensor  # (N,) int64: action that runs, START at first
+    repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What planner and controller say at one step; the caller takes one of the two."""
+
+    planner_logits: Tensor  # (N, NUM_ACTIONS)
+    controller_logits: Tensor  # (N, 2)
+    may_repeat: Tensor  # (N,) bool: False where the controller is not asked
+    hidden: tuple[Tensor, ...]  # the planner's, should it be asked
+
+
+@rebuildable
+class Pacman(Navigator):
+    """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
+
+    `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` makes it deaf.
+    """
+
+    goes_on = True
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        planner: Literal["lstm", "gru"] = "lstm",
+        planner_hidden: int = 1024,
+        controller_hidden: int = 256,
+        image_size: int = 128,
+        question_hidden: int = 128,
+        question_size: int = 64,
+        action_size: int = 32,
+        max_repeats: int = 5,
+        dropout: float = 0.5,
+        stop_odds: float = 1.0,
+        with_question: bool = True,
+    ):
+        super().__init__()
+        if planner not in ("lstm", "gru"):
+            raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
+        self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, checked_odds(stop_odds)
+        self.with_question = with_question
+        if with_question:
+            self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
+            self.question_projection = projection(question_hidden, question_size, dropout)
+        self.image_projection = projection(feature_size, image_size, dropout)
+        self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
+        sizes = image_size + with_question * question_size + action_size, planner_hidden
+        self.planner = LSTM(*sizes) if planner == "lstm" else nn.GRU(*sizes, batch_first=True)
+        self.planner_head = nn.Linear(planner_hidden, NUM_ACTIONS)
+        self.controller = nn.Sequential(
+            nn.Linear(image_size + action_size + planner_hidden, controller_hidden),
+            nn.ReLU(),
+            nn.Linear(controller_hidden, 2),
+        )
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        return [self.planner_head, self.controller[-1]]
+
+    def prepare(self, batch: dict) -> dict:
+        """The batch with its `decisions`; call it before the batch goes to a GPU."""
+        return {**batch, "decisions": list_decisions(batch, self.max_repeats)}
+
+    def hear(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
+        """Question vectors, without entries where the question is not heard."""
+        if not self.with_question:
+            return self.planner_head.weight.new_zeros(len(questions), 0)
+        return self.question_projection(self.question(questions))
+
+    def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
+        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them. Where the
+        batch has a `state`, its walks go on from there; no gradient goes back into it."""
+        decisions: TeacherForcing = batch["decisions"]
+        features = batch["features"].flatten(0, 1)[decisions.frames]
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
+        question = self.hear(batch["questions"])
+        planner_input = torch.cat(
+            [
+                image[decisions.planner_frame],
+                question.unsqueeze(1).expand(-1, decisions.planner_frame.shape[1], -1),
+                self.action_embedding(decisions.planner_input),
+            ],
+            dim=2,
+        )
+        # Padded, not packed: PyTorch's packed LSTM on a CPU sums its weights' gradient step by step, which costs more
+        # than the padding does.
+        state = batch["state"].hidden if "state" in batch else self._nothing_planned(question)
+        start = tuple(h.unsqueeze(0).to(planner_input.dtype) for h in state)
+        steps = self.planner(planner_input, start if len(start) > 1 else start[0])[0]
+        hidden = torch.cat([start[0].transpose(0, 1), steps], dim=1).flatten(0, 1)
+        controller_input = torch.cat(
+            [
+                image[decisions.controller_frame],
+                self.action_embedding(decisions.controller_input),
+                hidden[decisions.controller_planner],
+            ],
+            dim=1,
+        )
+        return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
+
+    def judge(self, batch: dict) -> dict[str, Judged]:
+        """The planner's decisions and the controller's."""
+        decisions = batch["decisions"]
+        planner_logits, controller_logits = self(batch)
+        return {
+            "planner": Judged(planner_logits, decisions.planner_target, decisions.planner_weight),
+            "controller": Judged(controller_logits, decisions.controller_target, decisions.controller_weight),
+        }
+
+    def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
+        """Agents that have seen nothing yet; encodes each question once."""
+        question, running = self.hear(questions), torch.full_like(questions[:, 0], START)
+        return PacmanState(question, self._nothing_planned(question), running, torch.zeros_like(running))
+
+    def _nothing_planned(self, question: Float[Tensor, "N Q"]) -> tuple[Tensor, ...]:
+        zeros = question.new_zeros(len(question), self.planner_hidden)
+        return (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
+
+    def follow(
+        self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
+    ) -> PacmanState:
+        """The state after given histories, padded with actions of -1, as `act` reaches it step by step: only the frames
+        at which the planner is asked are looked at."""
+        state, walked = self.initial_state(questions), (actions[:, :1] >= 0).any(1).nonzero().squeeze(1)
+        if not len(walked):
+            return state
+        actions, features = actions[walked], features[walked]
+        targets = hierarchical_targets(actions, self.max_repeats)
+        walk, step = targets.queries.nonzero(as_tuple=True)
+        image = self.image_projection(features[walk, step].to(self.planner_head.weight.dtype))
+        inputs = torch.cat([image, state.question[walked][walk], self.action_embedding(targets.running[walk, step])], 1)
+        asked = targets.queries.sum(1)
+        padded = inputs.new_zeros(len(walked), int(asked.max()), inputs.shape[1])
+        padded[walk, targets.planner_step[walk, step] + 1] = inputs
+        packed = pack_padded_sequence(padded, asked.cpu(), batch_first=True, enforce_sorted=False)
+        after = self.planner(packed)[1]
+        length = (actions >= 0).sum(1)
+        last_asked = torch.where(targets.queries, torch.arange(actions.shape[1], device=actions.device), -1).amax(1)
+        hidden = [h.squeeze(0) for h in (after if isinstance(after, tuple) else (after,))]
+        return PacmanState(
+            question=state.question,
+            hidden=tuple(
+                old.index_copy(0, walked, new.to(old.dtype)) for old, new in zip(state.hidden, hidden, strict=True)
+            ),
+            running=state.running.index_copy(0, walked, actions.gather(1, length[:, None] - 1).squeeze(1)),
+            repeats=state.repeats.index_copy(0, walked, length - last_asked),
+        )
+
+    def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
+        """Asks both planner and controller of all agents; `act` asks the one whose turn it is."""
+        image, running = self._senses(state, features)
+        planner_logits, hidden = self._plan(state, image, running)
+        return Decision(
+            planner_logits=planner_logits,
+            controller_logits=self._control(state, image, running),
+            may_repeat=self._may_repeat(state),
+            hidden=hidden,
+        )
+
+    def act(
+        self,
+        state: PacmanState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+        draws: Float[Tensor, "N 2"] | None = None,
+    ) -> tuple[PacmanState, Int64[Tensor, " N"]]:
+        """One primitive step: the frames' features -> the next state and actions.
+
+        `forced` actions are taken instead of the agent's own (warm-up along a given history). Rows that are not `active`
+        keep their state and return STOP, whatever `forced` holds for them. With `draws`, uniform in 0..1, an action is
+        drawn from the distribution as it is, without `stop_odds`, in place of the best: the first for planner or action,
+        the second for the controller.
+        """
+        image, running = self._senses(state, features)
+        repeat, of_planner = self._may_repeat(state), None
+        if forced is None:
+            of_planner, of_controller = (None, None) if draws is None else draws.unbind(1)
+            repeat = repeat & (choose(self._control(state, image, running), of_controller) == REPEAT)
+        else:
+            repeat = repeat & (forced == state.running)
+        active = torch.ones_like(repeat) if active is None else active
+        actions, hidden = torch.where(active, state.running, int(Action.STOP)), state.hidden
+        asked = (active & ~repeat).nonzero().squeeze(1)
+        if len(asked):
+            logits, planned = self._plan(rows(state, asked), image[asked], running[asked])
+            if forced is not None:
+                chosen = forced[asked]
+            else:
+                drawn = None if of_planner is None else of_planner[asked]
+                chosen = choose_action(logits, stop_odds=self.stop_odds, draws=drawn)
+            actions = actions.index_copy(0, asked, chosen)
+            hidden = tuple(
+                old.to(new.dtype).index_copy(0, asked, new) for new, old in zip(planned, hidden, strict=True)
+            )
+        after = PacmanState(
+            question=state.question,
+            hidden=hidden,
+            running=torch.where(active, actions, state.running),
+            repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
+        )
+        return after, actions
+
+    def _senses(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
+        """What is seen, (N, image_size), and what runs, (N, action_size)."""
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
+        return image, self.action_embedding(state.running)
+
+    def _may_repeat(self, state: PacmanState) -> Bool[Tensor, " N"]:
+        return (state.running != START) & (state.repeats < self.max_repeats)
+
+    def _control(self, state: PacmanState, image: Tensor, running: Tensor) -> Float[Tensor, "N 2"]:
+        return self.controller(torch.cat([image, running, state.hidden[0].to(image.dtype)], dim=1))
+
+    def _plan(self, state: PacmanState, image: Tensor, running: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Logits (N, 4), and the hidden state after them."""
+        planner_input = torch.cat([image, state.question.to(image.dtype), running], dim=1)
+        # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
+        weights = (getattr(self.planner, name) for name in CELL)
+        if isinstance(self.planner, nn.LSTM):
+            hidden = torch.lstm_cell(planner_input, state.hidden, *weights)
+        else:
+            hidden = (torch.gru_cell(planner_input, *state.hidden, *weights),)
+        return self.planner_head(hidden[0]), hidden

@@ -1,0 +1,147 @@
+"""Who decides what along walks that PACMAN's planner and controller learn from.
+
+The planner is asked where a run of equal actions begins, and within one at the latest after `max_repeats` steps; at each
+frame in between the controller repeats the action that runs or returns to the planner.
+
+Axes: B walks, T steps (frame t is seen before action t), P planner decisions of the walk that has most; in a batch, S
+planner decisions, M controller decisions and K frames that either needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from eqa.models.navigators.action_selection import START
+from eqa.models.navigators.navigator import counted, labels, weights
+
+
+@runtime_checkable
+class Running(Protocol):
+    """What runs where walks go on: `models.navigators.pacman.PacmanState` is one."""
+
+    running: Tensor  # (B,) int64
+    repeats: Tensor  # (B,) int64
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchicalTargets:
+    """Who decides what along walks of primitive actions; every array is (B, T)."""
+
+    queries: Tensor  # bool: the planner chooses action t
+    controls: Tensor  # bool: the controller decides at frame t, that is wherever an action runs
+    repeats: Tensor  # bool, the controller's target: action t repeats the running one under the same planner decision
+    forced: Tensor  # bool: the controller must return because the limit is reached; no target for learning
+    running: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins
+    planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 before the first
+
+
+def hierarchical_targets(
+    actions: Int64[Tensor, "B T"],
+    max_repeats: int = 5,
+    *,
+    asked: Bool[Tensor, "B T"] | None = None,
+    state: Running | None = None,
+) -> HierarchicalTargets:
+    """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
+
+    The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
+    where it was `asked`, which an agent of its own may do within a run and choose the same action again. Walks that go on
+    from a `state`, rather than begin, say where.
+    """
+    valid = actions >= 0
+    first = torch.ones_like(valid[:, :1])
+    starts = torch.cat([first, actions[:, 1:] != actions[:, :-1]], dim=1)
+    steps = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
+    if asked is None:
+        asked = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats == 0
+    before = torch.full_like(actions[:, :1], START) if state is None else state.running.cpu()[:, None]
+    repeated = torch.zeros_like(actions[:, :1]) if state is None else state.repeats.cpu()[:, None]
+    place = steps - torch.where(asked, steps, 0).cummax(1).values
+    place = torch.where(asked.cumsum(1) > 0, place, place + repeated)
+    queries = valid & asked
+    running = torch.cat([before, actions[:, :-1]], dim=1)
+    controls = valid & (running != START)
+    last_place = torch.cat([repeated - 1, place[:, :-1]], dim=1)
+    return HierarchicalTargets(
+        queries=queries,
+        controls=controls,
+        repeats=controls & ~queries,
+        forced=controls & (last_place == max_repeats - 1),
+        running=running,
+        planner_step=queries.long().cumsum(1) - queries.long() - 1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherForcing:
+    """The decisions of a batch of walks: the planner's in a row for each walk, padded behind, the controller's end to end.
+
+    Made on the CPU by `Pacman.prepare`, so that moving a batch to a GPU needs no answer from it.
+    """
+
+    frames: Tensor  # (K,) rows of features flattened to (B T, F): those that a decision needs
+    planner_frame: Tensor  # (B, P) index into `frames`
+    planner_input: Tensor  # (B, P) action that ran until now, or START
+    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B (1 + P): first what was before all
+    planner_target: Tensor  # (S,)
+    planner_weight: Tensor  # (S,) how much the decision counts
+    controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
+    controller_planner: Tensor  # (M,) the planner decision that runs, index into B (1 + P)
+    controller_input: Tensor  # (M,) the action that runs
+    controller_target: Tensor  # (M,) 1 repeats
+    controller_weight: Tensor  # (M,)
+
+    def to(self, *args, **kwargs) -> "TeacherForcing":
+        return self._map(lambda tensor: tensor.to(*args, **kwargs))
+
+    def pin_memory(self) -> "TeacherForcing":
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> "TeacherForcing":
+        return TeacherForcing(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
+
+
+def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
+    """All decisions of a batch of walks, see `models.navigators.navigator`; the walks' history is given, but not scored.
+
+    What was done says who is asked when; what should have been done is the target of whoever is asked.
+
+    A decision weighs what its action does, whoever decides it: then the two parts together, as the chance that they give
+    to an action, are weighted as a navigator without parts is.
+    """
+    actions, wanted, counts, weight = batch["actions"].cpu(), labels(batch), counted(batch), weights(batch)
+    targets = hierarchical_targets(actions, max_repeats)
+    if "asked" in batch:
+        own = torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None]
+        chosen = torch.where(own, batch["asked"].cpu(), targets.queries)
+        targets = hierarchical_targets(actions, max_repeats, asked=chosen, state=batch.get("state"))
+    repeats = targets.repeats if "asked" in batch else wanted == targets.running
+    num_walks, num_steps = actions.shape
+
+    walk, step = targets.queries.nonzero(as_tuple=True)
+    width = max(int(targets.queries.sum(1).max()), 1)
+    place = walk * width + targets.planner_step[walk, step] + 1
+    scored = counts[walk, step]
+    control_walk, control_step = (targets.controls & ~targets.forced & counts).nonzero(as_tuple=True)
+    frames, index = torch.unique(
+        torch.cat([walk * num_steps + step, control_walk * num_steps + control_step]), return_inverse=True
+    )
+    planner_frame = torch.zeros(num_walks * width, dtype=torch.int64).scatter_(0, place, index[: len(walk)])
+    planner_input = torch.full((num_walks * width,), START).scatter_(0, place, targets.running[walk, step])
+    return TeacherForcing(
+        frames=frames,
+        planner_frame=planner_frame.view(num_walks, width),
+        planner_input=planner_input.view(num_walks, width),
+        planner_scored=(place + walk + 1)[scored],
+        planner_target=wanted[walk, step][scored],
+        planner_weight=weight[walk, step][scored],
+        controller_frame=index[len(walk) :],
+        controller_planner=control_walk * (width + 1) + targets.planner_step[control_walk, control_step] + 1,
+        controller_input=targets.running[control_walk, control_step],
+        controller_target=repeats[control_walk, control_step].long(),
+        controller_weight=weight[control_walk, control_step],
+    )

@@ -1,0 +1,185 @@
+"""`Transformer`: a navigator that looks back at its whole walk, in place of an LSTM's memory.
+
+A causal transformer (Vaswani et al. 2017), normalised before each block, over frame, question and last action of each
+step; the age of a step enters as a penalty that grows linearly with it (ALiBi, Press et al. 2022), since walks on
+which it is played are longer than those on which it learns. Acting keeps keys and values of the steps taken, so a
+step costs as much as the walk is long and no more.
+
+Axes: B walks, T steps (frame t is seen before action t), S actions that count, N agents, L words, F features,
+H heads, D size of a step's vector, E of a head's, Q question.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.models.navigators.action_selection import START, checked_odds, choose_action, first_of
+from eqa.models.navigators.inputs import Senses
+from eqa.models.navigators.navigator import FlatNavigator
+from eqa.models.registry import rebuildable
+
+UNSEEN = -1  # place of a step that an agent did not take
+
+
+class Block(nn.Module):
+    """Attention and a perceptron, each added to what comes in."""
+
+    def __init__(self, size: int, *, num_heads: int, dropout: float):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norms = nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)])
+        self.heads = nn.Linear(size, 3 * size)
+        self.attended = nn.Linear(size, size)
+        self.perceptron = nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
+        self.dropout = nn.Dropout(dropout)
+
+    def split(
+        self, steps: Float[Tensor, "B T D"]
+    ) -> tuple[Float[Tensor, "B H T E"], Float[Tensor, "B H T E"], Float[Tensor, "B H T E"]]:
+        """Queries, keys and values."""
+        heads = self.heads(self.norms[0](steps)).unflatten(2, (3, self.num_heads, -1))
+        return tuple(heads.permute(2, 0, 3, 1, 4))
+
+    def forward(
+        self,
+        steps: Float[Tensor, "B T D"],
+        queries: Float[Tensor, "B H T E"],
+        keys: Float[Tensor, "B H T2 E"],
+        values: Float[Tensor, "B H T2 E"],
+        bias: Float[Tensor, "#B H T T2"],
+    ) -> Float[Tensor, "B T D"]:
+        found = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias.to(queries.dtype))
+        steps = steps + self.dropout(self.attended(found.transpose(1, 2).flatten(2)))
+        return steps + self.dropout(self.perceptron(self.norms[1](steps)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerState:
+    """What N agents carry from step to step: T steps, some of which an agent may not have taken."""
+
+    question: Float[Tensor, "N Q"]
+    keys: tuple[Float[Tensor, "N H T E"], ...]  # of each layer
+    values: tuple[Float[Tensor, "N H T E"], ...]
+    places: Int64[Tensor, "N T"]  # the agent's how-manieth step it was; UNSEEN where it took none
+    running: Int64[Tensor, " N"]  # the action taken last, START at first
+
+    @property
+    def num_steps(self) -> int:
+        return self.places.shape[1]
+
+    def aligned(self, steps: int) -> "TransformerState":
+        """The same with more steps in front, which no agent has taken."""
+        more = steps - self.num_steps
+
+        def longer(old: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(F.pad(tensor, (0, 0, more, 0)) for tensor in old)
+
+        places = F.pad(self.places, (more, 0), value=UNSEEN)
+        return TransformerState(self.question, longer(self.keys), longer(self.values), places, self.running)
+
+
+@rebuildable
+class Transformer(FlatNavigator):
+    """Chooses at every step. `size` has to be a multiple of `num_heads`."""
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        with_question: bool = True,
+        size: int = 256,
+        num_layers: int = 3,
+        num_heads: int = 8,
+        image_size: int = 128,
+        question_hidden: int = 128,
+        question_size: int = 64,
+        action_size: int = 32,
+        dropout: float = 0.1,
+        stop_odds: float = 1.0,
+    ):
+        super().__init__()
+        if size % num_heads:
+            raise ValueError(f"size: expected a multiple of num_heads={num_heads}, got {size}")
+        self.stop_odds = checked_odds(stop_odds)
+        self.senses = Senses(
+            vocabulary_size,
+            feature_size,
+            image_size=image_size,
+            question_hidden=question_hidden,
+            question_size=question_size,
+            action_size=action_size,
+            dropout=dropout,
+            with_question=with_question,
+        )
+        self.enter = nn.Linear(self.senses.size, size)
+        self.blocks = nn.ModuleList([Block(size, num_heads=num_heads, dropout=dropout) for _ in range(num_layers)])
+        self.head = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, NUM_ACTIONS))
+        slopes = 2.0 ** (-8.0 * torch.arange(1, num_heads + 1) / num_heads)
+        self.register_buffer("slopes", slopes, persistent=False)
+
+    def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
+        """Logits of the actions that count, as `decisions` lists them."""
+        steps = self.enter(self.senses.along(batch))
+        places = torch.arange(steps.shape[1], device=steps.device).unsqueeze(0)
+        bias = self._bias(places, places)
+        for block in self.blocks:
+            steps = block(steps, *block.split(steps), bias)
+        return self.head(steps.flatten(0, 1)[batch["decisions"].place])
+
+    def initial_state(self, questions: Int64[Tensor, "N L"]) -> TransformerState:
+        """Agents that have seen nothing yet; encodes each question once."""
+        question = self.senses.hearing(questions)
+        heads = self.blocks[0].num_heads
+        empty = (question.new_zeros(len(questions), heads, 0, self.enter.out_features // heads),) * len(self.blocks)
+        places, running = questions.new_zeros(len(questions), 0), torch.full_like(questions[:, 0], START)
+        return TransformerState(question, empty, empty, places, running)
+
+    def decide(
+        self, state: TransformerState, features: Float[Tensor, "N F"], *, active: Bool[Tensor, " N"]
+    ) -> tuple[Float[Tensor, "N 4"], TransformerState]:
+        """Logits, and the state with the frame taken up by those who are active."""
+        place = (state.places != UNSEEN).sum(1, keepdim=True)
+        # A row that is not active looks at its own step too: nobody reads what it finds, but a softmax over nothing is nan.
+        places = torch.cat([state.places, place], dim=1)
+        bias = self._bias(place, places)
+        steps = self.enter(self.senses(features, state.question, state.running)).unsqueeze(1)
+        keys, values = [], []
+        for block, old_keys, old_values in zip(self.blocks, state.keys, state.values, strict=True):
+            queries, new_keys, new_values = block.split(steps)
+            keys.append(torch.cat([old_keys, new_keys], dim=2))
+            values.append(torch.cat([old_values, new_values], dim=2))
+            steps = block(steps, queries, keys[-1], values[-1], bias)
+        places = torch.cat([state.places, torch.where(active[:, None], place, UNSEEN)], dim=1)
+        after = TransformerState(state.question, tuple(keys), tuple(values), places, state.running)
+        return self.head(steps[:, 0]), after
+
+    def act(
+        self,
+        state: TransformerState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+        draws: Float[Tensor, "N 2"] | None = None,
+    ) -> tuple[TransformerState, Int64[Tensor, " N"]]:
+        """One step, as `Pacman.act`."""
+        active = torch.ones_like(state.running, dtype=torch.bool) if active is None else active
+        logits, after = self.decide(state, features, active=active)
+        actions = forced
+        if forced is None:
+            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
+        running = torch.where(active, actions, state.running)
+        after = TransformerState(after.question, after.keys, after.values, after.places, running)
+        return after, torch.where(active, actions, int(Action.STOP))
+
+    def _bias(self, now: Int64[Tensor, "B T"], then: Int64[Tensor, "B T2"]) -> Float[Tensor, "B H T T2"]:
+        """What is added to the attention of steps at places `now` to those at `then`: -inf where it must not look."""
+        age = now[:, :, None] - then[:, None, :]
+        hidden = (age < 0) | (then == UNSEEN)[:, None, :]
+        penalty = -self.slopes[:, None, None] * age[:, None]
+        return penalty.masked_fill(hidden[:, None], float("-inf"))

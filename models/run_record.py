@@ -1,0 +1,169 @@
+"""`run.json`: all that is needed to repeat a run, and what it took.
+
+command, row, seed, commit      commit ends with "+changes" where files differed from it; a run that was resumed with
+                                other code names each commit, in order
+python, packages, machine       versions of what pyproject.toml names; processor, cores, memory, GPUs, system
+configuration, data             what was composed; what identifies the data, as `source.fingerprints` gives it
+time_s, memory_gb, stages       wall-clock time of all starts added up; the most memory that the (first) process held;
+                                the same of each stage
+"""
+
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+import pytorch_lightning as pl
+import torch
+from hydra.core.hydra_config import HydraConfig
+from pytorch_lightning.utilities import rank_zero_only
+
+from eqa.envs.files import written_aside
+from eqa.envs.reading import named, parsed, read_text
+
+ROOT = Path(__file__).parents[1]
+NAME = "run.json"
+PROCESS = Path("/proc/self")
+
+
+class RunCard:
+    """Writes `run.json` into a folder: at once, after each stage, and whenever `write` is called. Times and stages of an
+    earlier start in the same folder are kept and added to. Only the first of several processes writes.
+    """
+
+    def __init__(self, folder: Path, *, row: str, seed: int, configuration: Mapping, data: Mapping) -> None:
+        self.path = Path(folder) / NAME
+        before = _before(self.path)
+        commits = [*filter(None, before.get("commit", "").split(", then ")), commit()]
+        self.facts = {
+            "command": command(),
+            "row": row,
+            "seed": seed,
+            "commit": ", then ".join(dict.fromkeys(commits)),
+            "python": platform.python_version(),
+            "packages": packages(),
+            "machine": machine(),
+            "configuration": dict(configuration),
+            "data": dict(data),
+        }
+        self.time_before, self.began = before.get("time_s", 0.0), time.monotonic()
+        self.memory_gb, self.stages = before.get("memory_gb", 0.0), before.get("stages", {})
+        self._update: Callable[[], None] = lambda: None
+        self.write()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Adds what happens inside to the stage's time and memory, also where it is cut off."""
+        entry = self.stages.setdefault(name, {"time_s": 0.0, "memory_gb": 0.0})
+        before, began = dict(entry), time.monotonic()
+        forget_peak_memory()
+
+        def update() -> None:
+            entry["time_s"] = round(before["time_s"] + time.monotonic() - began, 1)
+            entry["memory_gb"] = round(max(before["memory_gb"], peak_memory_gb()), 2)
+
+        self._update = update
+        try:
+            yield
+        finally:
+            self.write()
+            self._update = lambda: None
+
+    @rank_zero_only
+    def write(self) -> None:
+        """Writes what is known now."""
+        self._update()
+        self.memory_gb = max([self.memory_gb, *(entry["memory_gb"] for entry in self.stages.values())])
+        took = {"time_s": round(self.time_before + time.monotonic() - self.began, 1), "memory_gb": self.memory_gb}
+        with written_aside(self.path) as aside:
+            aside.write_text(json.dumps({**self.facts, **took, "stages": self.stages}, indent=1) + "\n")
+
+
+def _before(path: Path) -> dict:
+    """What an earlier start wrote, if there was one; ValueError where it cannot be read."""
+    if not path.exists():
+        return {}
+    with named(path, "not a run's card", "delete it; the run's time so far is lost with it"):
+        before = parsed(read_text(path, "record"))
+        if not isinstance(before, dict):
+            raise TypeError("expected an object {...}")
+        return before
+
+
+class KeepCard(pl.Callback):
+    """Brings the card up to date after each epoch, so that a killed run's time is known, too."""
+
+    def __init__(self, card: RunCard) -> None:
+        self.card = card
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.card.write()
+
+
+def command() -> str:
+    """What to type to run this again; a sweep's run is named by its own words."""
+    words = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else sys.argv[1:]
+    return shlex.join(["python", Path(sys.argv[0]).name, *words])
+
+
+def commit() -> str:
+    """The commit that is checked out, with `+changes` where files differ from it; `unknown` outside a repository."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        found, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found + "+changes" * bool(changed)
+
+
+def packages() -> dict[str, str]:
+    """Installed versions of the packages that the project names."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return {name: metadata.version(name) for name in (re.match(r"[\w-]+", line).group() for line in wanted)}
+
+
+def machine() -> str:
+    """Processor, cores, memory, GPUs and operating system in one line."""
+    try:
+        processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()).group(1)
+    except (OSError, AttributeError):
+        processor = platform.processor() or platform.machine()
+    parts = [processor, f"{os.cpu_count()} cores"]
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        parts.append(f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.0f} GB")
+    parts += [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return ", ".join([*parts, f"{platform.system()} {platform.release()}"])
+
+
+def forget_peak_memory() -> None:
+    """Starts the measurement of `peak_memory_gb` anew, where the system can (Linux); else it goes on."""
+    try:
+        (PROCESS / "clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has held, mapped files included; 0 where the system does not say."""
+    try:
+        return int(re.search(r"VmHWM:\s*(\d+) kB", (PROCESS / "status").read_text()).group(1)) * 1024 / 1e9
+    except (OSError, AttributeError):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

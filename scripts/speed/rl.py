@@ -1,0 +1,199 @@
+"""Part of `scripts/bench.py` about learning by walking: whole updates beside the encoder alone on the same batches.
+
+Lightning makes the updates, as in training: houses, walks, answers and learning. After each, the encoder alone is given as
+many frames at a time as it was given in that update, so that both see the same noise of a shared machine.
+"""
+
+import argparse
+import logging
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from omegaconf import OmegaConf
+
+from eqa.data.demonstrations.storage import Demonstrations, build
+from eqa.data.generated import GeneratedEQA
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.actions import Action
+from eqa.envs.house.generator import generate_house
+from eqa.envs.house.house import House
+from eqa.envs.progress import console
+from eqa.models.agents.neural import Agent
+from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.encoders.features import Eyes
+from eqa.models.learning.reinforce import NavigatorReinforcement
+from eqa.models.learning.rl_data import PracticeData
+from eqa.models.navigators.pacman import Pacman
+from eqa.models.run_record import forget_peak_memory, peak_memory_gb
+from eqa.scripts.speed.pipeline import eyes, record
+
+STAGE = Path(__file__).parents[2] / "configs" / "stage" / "practice.yaml"
+PARTS = ("houses", "history", "render", "encode", "policy", "simulate", "answer", "learn")
+
+
+class FewHouses(GeneratedEQA):
+    """Some houses, and what is asked and shown in them, without a data folder."""
+
+    def __init__(self, demos: Demonstrations, encode: Eyes) -> None:
+        self.encode, self._demos = encode, demos
+
+    def build(self) -> None:
+        """There from the start."""
+
+    def house(self, house_id: str) -> House:
+        split, index = house_id.split("-")
+        return generate_house(seed=0, split=split, index=int(index))
+
+    def demonstrations(self, split: str) -> Demonstrations:
+        return self._demos
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self._demos.episodes)
+
+
+class Watched:
+    """Eyes that remember how many frames they were shown at a time, and the most frames of all."""
+
+    def __init__(self, see: Eyes) -> None:
+        self.see, self.encoder, self.frames, self.sizes = see, see.encoder, np.empty(0), []
+
+    def __call__(self, rgb: np.ndarray) -> np.ndarray:
+        self.sizes.append(len(rgb))
+        self.frames = rgb if len(rgb) > len(self.frames) else self.frames
+        return self.see(rgb)
+
+    def again(self) -> float:
+        """Seconds for the batches since the last time, which are forgotten."""
+        begin = time.perf_counter()
+        for size in self.sizes:
+            self.see(self.frames[:size])
+        self.sizes = []
+        return time.perf_counter() - begin
+
+
+class Turns(pl.Callback):
+    """Updates and the encoder alone in turns. The first turn compiles and does not count."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched, self.rows, self.parts = watched, [], Counter()
+        self.peak_gb = 0.0
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
+        end, rollouts = time.perf_counter(), trainer.datamodule.rollouts["train"]
+        if trainer.global_step > 1:
+            self.rows.append((rollouts.num_steps, end - self.begin, self.watched.again()))
+            self.parts.update(rollouts.clock.seconds)
+            self.peak_gb = max(self.peak_gb, peak_memory_gb())
+        self.watched.again()
+        rollouts.num_steps = 0
+        rollouts.clock.seconds.clear()
+        forget_peak_memory()
+        self.begin = time.perf_counter()
+
+
+def untrained(source: FewHouses, *, stops: float) -> Agent:
+    """Networks of the paper's sizes. As chosen as the others, STOP would end a walk at once, so it is chosen `stops` times
+    as often."""
+    torch.manual_seed(0)
+    sizes = len(source.vocabulary.words), source.encode.encoder.feature_size
+    navigator = Pacman(*sizes)
+    with torch.no_grad():
+        navigator.planner_head.bias[Action.STOP] += float(np.log(stops))
+    answerer = Answerer(sizes[0], len(source.vocabulary.answers), sizes[1])
+    return Agent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"row": "PACMAN+Q"})
+
+
+def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:
+    """What so many environments come to, and the gigabytes that were held before."""
+    forget_peak_memory()
+    before_gb = peak_memory_gb()
+    stage = OmegaConf.to_container(OmegaConf.load(STAGE), resolve=False)
+    of_data, of_model = ({k: v for k, v in stage[part].items() if k != "_target_"} for part in ("data", "model"))
+    given = {
+        "questions": max(args.walks, num_envs) // of_data["samples"],
+        "houses": args.houses,
+        "updates": args.repeats + 1,
+        "num_envs": num_envs,
+        "spawn": {"start": args.spawn, "step": 0, "turned": 0.0},
+        "val_questions": 1,
+        "checkpoint": str(agent),
+        "seed": 0,
+    }
+    data = PracticeData(source, **{**of_data, **given})
+    data.setup("fit")
+    rollouts = data.rollouts["train"]
+    rollouts.eyes = Watched(rollouts.eyes)
+    turns = Turns(rollouts.eyes)
+    trainer = pl.Trainer(
+        max_epochs=1,
+        limit_val_batches=0,
+        devices=1,
+        precision=args.precision,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[turns],
+    )
+    torch.manual_seed(0)
+    trainer.fit(NavigatorReinforcement(**data.sizes, **of_model, draw_every=1000), data)
+    return turns, before_gb
+
+
+def line(num_envs: int, turns: Turns, before_gb: float) -> str:
+    steps, update, alone = np.array(turns.rows).T
+    own, encoder = steps / update, steps / alone
+    total = sum(update)
+    split = " ".join(f"{turns.parts[name] / total:>8.1%}" for name in PARTS)
+    return (
+        f"{num_envs:>5} {steps.mean():>6.0f} {np.median(own):>7.0f} {own.max():>6.0f} {np.median(encoder):>8.0f} "
+        f"{encoder.max():>6.0f} {np.median(own / encoder):>6.0%} {np.median(update):>7.2f} {split} "
+        f"{1 - sum(turns.parts.values()) / total:>7.1%} {1e3 * (turns.peak_gb - before_gb):>6.0f}"
+    )
+
+
+def bench_rl(args: argparse.Namespace) -> None:
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    console.quiet = True
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    see = eyes()
+    see = Eyes(see.encoder.to(device)) if device == "cuda" else see
+    recordings, _ = record(args)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = {r.episodes[0].scene_id: r for r in recordings}
+        path, agent = Path(folder) / "train.h5", Path(folder) / "agent.ckpt"
+        list(build(path, [e for r in recordings for e in r.episodes], lambda i, _: parts[i], configuration={}))
+        source = FewHouses(Demonstrations.open(path), see)
+        untrained(source, stops=args.stops).save(agent)
+        print(
+            f"rl: updates of at least {args.walks} walks in {args.houses} houses, {device}, {torch.get_num_threads()} "
+            f"threads, {args.precision}; medians of {args.repeats} beside the best, shares of an update's time, MB that it adds"
+        )
+        print(
+            f"{'envs':>5} {'steps':>6} {'steps/s':>7} {'best':>6} {'encoder':>8} {'best':>6} {'ratio':>6} {'update s':>8} "
+            + " ".join(f"{name:>8}" for name in (*PARTS, "other"))
+            + f" {'MB':>5}"
+        )
+        for num_envs in args.envs:
+            print(line(num_envs, *updates(source, agent, num_envs, args)), flush=True)
+
+
+def add_rl(parts: argparse._SubParsersAction) -> None:
+    parser = parts.add_parser("rl", help="learning by walking: whole updates beside the encoder alone")
+    parser.add_argument("--envs", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--walks", type=int, default=64, help="of an update, at least one for each environment")
+    parser.add_argument("--houses", type=int, default=4, help="of an update")
+    parser.add_argument("--episodes", type=int, default=7, help="questions in each house")
+    parser.add_argument("--spawn", type=int, default=10, help="actions before the end, at most")
+    parser.add_argument("--stops", type=float, default=0.3, help="how often STOP is chosen, against other actions")
+    parser.add_argument("--precision", default="32-true", help="of learning: bf16-mixed on CPUs that have it")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.set_defaults(run=bench_rl)

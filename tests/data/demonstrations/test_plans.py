@@ -1,0 +1,157 @@
+"""Planned walks replayed in the simulator: they end in the goal, and the best view's walk looks straight at it."""
+
+import numpy as np
+import pytest
+import torch
+
+from eqa.data.demonstrations.plans import Looks, best_views, looks, plans, to_best_views, worths
+from eqa.data.demonstrations.spawns import place
+from eqa.envs.actions import TURN_RAD, Action
+from eqa.envs.episode import Episode
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.navigation.floor import HEADINGS_RAD
+from eqa.envs.navigation.walk import walk_of
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.rendering.target_visibility import target_shares
+from eqa.envs.simulator import Goal
+from eqa.models.agents.oracles import BestViewWalker, ShortestPathWalker, Start
+from tests.helpers.small_house import small_house
+
+BEST = (6.3, 2.2, 0.0)
+OTHERS = ((5.0, 1.0, HEADINGS_RAD[33]), (4.6, 2.0, HEADINGS_RAD[32]))
+EPISODE = Episode(
+    "small-0",
+    "small-0",
+    "what color is the refrigerator?",
+    "white",
+    "color",
+    "by hand",
+    target_object=4,
+    target_room=1,
+    view_points=(BEST, *OTHERS),
+    goal_radius_m=0.2,
+    goal_turn_rad=TURN_RAD,
+)
+SPAWNS = np.array(
+    [[1.0, 2.0, 0.0], [3.5, 3.5, HEADINGS_RAD[13]], [5.0, 3.0, HEADINGS_RAD[20]], [6.3, 3.5, HEADINGS_RAD[39]]]
+)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> HouseSimulator:
+    return HouseSimulator([small_house()], num_agents=len(SPAWNS))
+
+
+def replayed(simulator: HouseSimulator, walker: ShortestPathWalker, start: Start) -> np.ndarray:
+    """Where a walker ends; no move is refused."""
+    num = len(SPAWNS)
+    simulator.reset(np.arange(num), np.zeros(num, np.int64), SPAWNS, [Goal.of(EPISODE)] * num)
+    walker.begin(start)
+    for _ in range(200):
+        actions = walker.act(None, np.ones(num, bool))
+        assert not simulator.step(actions).any()
+        if (actions == Action.STOP).all():
+            return simulator.poses
+    raise AssertionError("no end after 200 actions")
+
+
+def start_of() -> Start:
+    """Spawns that lie on no demonstration."""
+    num = len(SPAWNS)
+    nothing = torch.empty((num, 0), dtype=torch.int64)
+    questions = torch.ones((num, 2), dtype=torch.int64)
+    return Start(
+        questions, torch.empty(num, 0, 1), nothing, SPAWNS, [EPISODE] * num, [small_house()] * num, [None] * num
+    )
+
+
+def turned(headings: np.ndarray, to: float) -> np.ndarray:
+    return np.abs((headings - to + np.pi) % (2 * np.pi) - np.pi)
+
+
+def test_plans_end_in_the_goal_looking_as_it_wants(simulator: HouseSimulator) -> None:
+    planned = plans(small_house(), [Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
+    ends = replayed(simulator, ShortestPathWalker(), start_of())
+    assert all(plan[-1] == Action.STOP and (plan[:-1] != Action.STOP).all() for plan in planned)
+    assert (simulator.distance_m == 0).all()
+    for x, z, heading in ends:
+        near = [np.hypot(x - view[0], z - view[1]) < 0.21 for view in EPISODE.view_points]
+        beside = [turned(heading, view[2]) < TURN_RAD + 1e-6 for view in EPISODE.view_points]
+        assert any(np.logical_and(near, beside))
+
+
+def test_walks_to_the_best_view_end_there_looking_straight_at_it(simulator: HouseSimulator) -> None:
+    planned = to_best_views(small_house(), [EPISODE] * len(SPAWNS), SPAWNS)
+    anywhere = plans(small_house(), [Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
+    ends = replayed(simulator, BestViewWalker(), start_of())
+    (best,) = best_views(small_house(), [EPISODE])[0][0].view_points
+    assert (simulator.distance_m == 0).all()
+    assert (np.hypot(*(ends[:, :2] - best[:2]).T) < 0.21).all()
+    assert (turned(ends[:, 2], best[2]) < 1e-6).all()
+    assert all(len(straight) >= len(any_) for straight, any_ in zip(planned, anywhere, strict=True))
+    assert sum(map(len, planned)) > sum(map(len, anywhere))
+
+
+def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> None:
+    house, rng = small_house(), np.random.default_rng(0)
+    floor = build_floor(house, build_scene(house, load_catalog()), load_catalog().meshes)
+    rows, columns = np.nonzero(floor.free)
+    chosen = rng.integers(len(rows), size=40)
+    x, z = (floor.origin[k] + (n[chosen] + 0.5) * floor.cell_m for k, n in enumerate((columns, rows)))
+    poses = np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]])
+    targets = rng.integers(1, len(house.objects) + 1, size=40)
+    found = looks(house, poses, targets)
+    scene = [build_scene(house, load_catalog())]
+    share = target_shares(scene, np.zeros(40, np.int64), poses, targets)
+    assert np.abs(found.share - share).max() < 0.01 and (share > 0.02).sum() > 3
+    cut = (found.whole > 0) & (found.whole < 0.9)
+    assert cut.any() and (found.whole[(found.share > 0) & ~cut] > 0.9).any() and (found.whole <= 1).all()
+    near = Renderer(Camera(), ("instance_id",))
+    near.load(scene)
+    for n, picture in enumerate(near.render(np.zeros(40, np.int32), poses)["instance_id"]):
+        there = {i for i in np.unique(picture).tolist() if i not in (0, targets[n]) and (picture == i).mean() > 0.006}
+        assert len(there) <= found.others[n]
+
+
+def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it() -> None:
+    def worth(share: float, whole: float, others: int) -> float:
+        return float(worths(Looks(np.array([share]), np.array([whole]), np.array([others])))[0])
+
+    assert worth(0.1, 1.0, 2) > worth(0.1, 0.5, 2) and worth(0.1, 1.0, 2) > worth(0.1, 1.0, 1)
+    assert worth(0.1, 1.0, 2) > worth(0.02, 1.0, 2) and worth(0.1, 1.0, 2) == worth(0.2, 1.0, 2)
+    assert worth(0.1, 1.0, 0) > worth(0.6, 1.0, 5)
+
+
+def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
+    (episode,) = place(small_house(), [EPISODE])
+    walk = walk_of(episode)
+    left = [10, len(walk.actions) // 2, len(walk.actions)]
+    planned = plans(small_house(), [Goal.of(episode)] * 3, np.array([walk.before_end(k) for k in left]))
+    assert [len(plan) for plan in planned] == left
+
+
+def test_a_best_view_that_no_walk_leads_to_makes_way_for_the_next() -> None:
+    (wall, *others) = ((4.0, 0.5, 0.0), *OTHERS)
+    episode = Episode.from_dict(EPISODE.to_dict() | {"view_points": (wall, *others)})
+    (ranked,) = best_views(small_house(), [episode])
+    (first,) = (goal for goal in ranked if goal.view_points == (wall,))
+    reached = [goal for goal in ranked if goal is not first]
+    assert len(ranked) == 3
+    (planned,) = to_best_views(small_house(), [episode], SPAWNS[:1])
+    assert planned.tolist() == plans(small_house(), [reached[0]], SPAWNS[:1])[0].tolist()
+    with pytest.raises(ValueError, match="no walk from"):
+        plans(small_house(), [first], SPAWNS[:1])
+
+
+def test_poses_in_walls_between_headings_and_of_another_number_are_refused() -> None:
+    goal = Goal.of(EPISODE)
+    with pytest.raises(ValueError, match=r"no walk from \(4.0, 0.5"):
+        plans(small_house(), [goal], np.array([[4.0, 0.5, 0.0]]))
+    with pytest.raises(ValueError, match="heading"):
+        plans(small_house(), [goal], np.array([[2.0, 2.0, 0.1]]))
+    with pytest.raises(ValueError, match="spawn_poses"):
+        plans(small_house(), [goal], SPAWNS)
+    assert plans(small_house(), [], np.empty((0, 3))) == []

@@ -1,0 +1,41 @@
+"""A game over two questions in the small house, with a clock that is read in whole seconds and a tiny encoder."""
+
+import itertools
+from pathlib import Path
+
+import torch
+
+from eqa.data.demonstrations.spawns import place
+from eqa.data.vocabulary import Vocabulary
+from eqa.envs.episode import Episode
+from eqa.models.encoders.cnn import Encoder
+from eqa.models.encoders.features import Eyes
+from eqa.models.evaluation.human import Game, tasks_of
+from eqa.models.evaluation.replays import Replays
+from tests.helpers.small_house import small_house
+from tests.models.evaluation.test_evaluate import episode
+
+CONFIGURATION = {"encoder": "tiny", "split": "test"}
+
+
+def episodes() -> list[Episode]:
+    return place(small_house(), [episode(0), episode(1)])
+
+
+def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIGURATION) -> Game:
+    """Answers are "living room" and "white"; the clock shows one second more at each look."""
+    torch.manual_seed(0)
+    asked, seconds = episodes(), itertools.count(100)
+    return Game(
+        tasks_of(asked, spawn, seed=0),
+        house=lambda _: small_house(),
+        answers=Vocabulary.of(asked).answers,
+        eyes=Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
+        folder=folder,
+        configuration=configuration,
+        clock=lambda: float(next(seconds)),
+    )
+
+
+def make_replays(folder: Path) -> Replays:
+    return Replays(folder, house=lambda _: small_house(), episodes=lambda _: episodes())

@@ -1,0 +1,189 @@
+"""The frontier walker in a house of two rooms: what its map says, where it goes, when it ends."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from eqa.envs.actions import NUM_HEADINGS, STEP_M, Action
+from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.navigation.floor import HEADINGS_RAD, Floor
+from eqa.envs.rendering.camera import Camera
+from eqa.envs.simulator import Goal
+from eqa.models.agents.frontier import FrontierWalker
+from eqa.models.agents.oracles import Depth, ForwardWalker, RandomWalker, Start
+from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, PASSED_OVER, UNKNOWN
+from tests.helpers.small_house import small_house
+
+CAMERA = Camera(112, 112)
+SPAWNS = np.array(
+    [
+        [x, z, HEADINGS_RAD[k]]
+        for x, z, k in [(2.0, 2.0, 0), (0.5, 2.4, 10), (3.5, 3.5, 25), (5.0, 2.0, 30), (6.5, 3.4, 3)]
+    ]
+)
+
+
+def start_of(poses: np.ndarray) -> Start:
+    num = len(poses)
+    nothing = torch.empty((num, 0), dtype=torch.int64)
+    return Start(torch.ones((num, 2), dtype=torch.int64), torch.empty(num, 0, 1), nothing, poses, [], [], [])
+
+
+def steps(
+    simulator: HouseSimulator, walker: object, spawns: np.ndarray, most: int = 100
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Plays as the evaluation does; gives poses and actions (-1 for who has stopped) before each is done."""
+    num = len(spawns)
+    simulator.reset(np.arange(num), np.zeros(num, np.int64), spawns, [Goal(((2.0, 2.0, 0.0),), 0.25)] * num)
+    walker.begin(start_of(spawns))
+    active = np.ones(num, bool)
+    for _ in range(most):
+        seen = None
+        if walker.needs == "depth":
+            depth = np.full((num, *simulator.image_size), np.nan, np.float32)
+            depth[active] = simulator.render(np.flatnonzero(active))["depth"]
+            seen = Depth(depth, simulator.poses)
+        chosen = np.where(active, walker.act(seen, active), Action.STOP)
+        yield simulator.poses, np.where(active, chosen, -1)
+        simulator.step(chosen)
+        active = active & (chosen != Action.STOP)
+        if not active.any():
+            return
+
+
+def world(num_agents: int, *, objects: bool = True) -> HouseSimulator:
+    return HouseSimulator(
+        [small_house(objects=objects)], num_agents=num_agents, camera=CAMERA, modalities=("depth",), resolution=500
+    )
+
+
+@pytest.fixture(scope="module")
+def furnished() -> HouseSimulator:
+    return world(len(SPAWNS))
+
+
+def bare_floor(top_m: float) -> Floor:
+    """Where nothing is in the way up to a height: the floor of an agent without width."""
+    house, catalog = small_house(), load_catalog()
+    scene = build_scene(house, catalog)
+    return build_floor(house, scene, catalog.meshes, resolution=500, radius_m=1e-6, top_m=top_m)
+
+
+def walked(simulator: HouseSimulator, walker: object, most: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (N, K, 3) and actions (N, K)."""
+    poses, actions = zip(*steps(simulator, walker, SPAWNS, most), strict=True)
+    return np.stack(poses, 1), np.stack(actions, 1)
+
+
+def positions(cells: np.ndarray, spawn: np.ndarray) -> np.ndarray:
+    """Middles (x, z) of a map's cells where the mask is set."""
+    middle = cells.shape[0] // 2
+    return (np.argwhere(cells)[:, ::-1] - middle) * CELL_M + spawn[:2]
+
+
+def share_free(floor: Floor, centres: np.ndarray, reach_m: float) -> np.ndarray:
+    """Which part of the square `reach_m` around each place is free."""
+    offsets = np.linspace(-reach_m, reach_m, 11)
+    around = np.stack(np.meshgrid(offsets, offsets), -1).reshape(-1, 2)
+    return floor.is_free((centres[:, None] + around).reshape(-1, 2)).reshape(len(centres), -1).mean(1)
+
+
+def test_the_map_agrees_with_the_house_to_a_cell(furnished: HouseSimulator) -> None:
+    """Floor under a table top is floor to whoever has not yet seen the top."""
+    walker, low, high = FrontierWalker(CAMERA), bare_floor(0.3), bare_floor(1.0)
+    walked(furnished, walker)
+    for state, spawn in zip(walker.state, SPAWNS, strict=True):
+        free, blocked = positions(state == FREE, spawn), positions(state == BLOCKED, spawn)
+        blocked = blocked[(blocked > [0, 0]).all(1) & (blocked < [7, 4]).all(1)]
+        assert len(free) > 1000 and len(blocked) > 300
+        assert (share_free(low, free, 1.5 * CELL_M) > 0).all()
+        assert (share_free(high, free, 0.5 * CELL_M) > 0).mean() > 0.98
+        assert (share_free(high, blocked, 0.6 * CELL_M) < 1).mean() > 0.98
+
+
+def test_it_sees_nearly_all_the_floor_then_turns_round_once_and_stops() -> None:
+    simulator, walker = world(len(SPAWNS), objects=False), FrontierWalker(CAMERA)
+    _, actions = walked(simulator, walker, 400)
+    for n, spawn in enumerate(SPAWNS):
+        done = actions[n][actions[n] >= 0].tolist()
+        assert done[-NUM_HEADINGS - 1 :] == [Action.LEFT] * NUM_HEADINGS + [Action.STOP]
+        cells = ((simulator.floors[0].centres - spawn[:2]) / CELL_M + 0.5 * len(walker.state[n])).astype(int)
+        known = walker.state[n][cells[:, 1], cells[:, 0]]
+        assert ((known == FREE) | (known == PASSED_OVER)).mean() > 0.97
+
+
+def floor_visited(floor: Floor, poses: np.ndarray) -> float:
+    """Share of the floor within half a metre of a walk."""
+    near = [((floor.centres - place) ** 2).sum(1) < 0.25 for place in np.unique(poses[:, :2], axis=0)]
+    return float(np.any(near, axis=0).mean())
+
+
+def test_it_visits_more_floor_than_a_random_walk_and_than_straight_on(furnished: HouseSimulator) -> None:
+    visited = {
+        type(walker).__name__: [floor_visited(furnished.floors[0], poses) for poses in walked(furnished, walker)[0]]
+        for walker in (FrontierWalker(CAMERA), RandomWalker(0), ForwardWalker())
+    }
+    explorer = np.array(visited["FrontierWalker"])
+    assert (explorer > visited["ForwardWalker"]).all() and (explorer > visited["RandomWalker"]).all()
+
+
+def test_it_enters_both_rooms_within_an_episode(furnished: HouseSimulator) -> None:
+    rooms = [furnished.room.copy() for _ in steps(furnished, FrontierWalker(CAMERA), SPAWNS)]
+    assert all(set(of_agent.tolist()) >= {0, 1} for of_agent in np.stack(rooms, 1))
+
+
+def test_it_never_walks_into_what_it_knows_and_hardly_into_anything(furnished: HouseSimulator) -> None:
+    walker, forward, refused, before = FrontierWalker(CAMERA), 0, 0, None
+    for poses, actions in steps(furnished, walker, SPAWNS):
+        if before is not None:
+            refused += ((poses == before[0]).all(1) & (before[1] == Action.FORWARD)).sum()
+        for n in np.flatnonzero(actions == Action.FORWARD):
+            x, z, heading = poses[n]
+            away = np.linspace(0, STEP_M, 26)[1:]
+            line = np.stack([x - away * np.sin(heading), z - away * np.cos(heading)], 1) - SPAWNS[n, :2]
+            cells = np.floor(line / CELL_M + 0.5 * len(walker.state[n])).astype(int)
+            assert not np.isin(walker.state[n][cells[:, 1], cells[:, 0]], (UNKNOWN, BLOCKED)).any()
+            forward += 1
+        before = poses, actions
+    assert forward > 100 and refused < 0.02 * forward
+
+
+def test_a_refused_move_blocks_what_lies_ahead() -> None:
+    simulator, walker = world(1, objects=False), FrontierWalker(CAMERA)
+    spawn = np.array([[2.0, 3.0, 0.0]])
+    for poses, actions in steps(simulator, walker, spawn):
+        if actions[0] == Action.FORWARD:
+            break
+    row, column = np.floor((poses[0, 1::-1] - spawn[0, 1::-1]) / CELL_M + 0.5 * len(walker.state[0])).astype(int)
+    heading = poses[0, 2]
+    row, column = row + round(-2.5 * np.cos(heading)), column + round(-2.5 * np.sin(heading))
+    around = np.s_[row - 1 : row + 2, column - 1 : column + 2]
+    assert not (walker.state[0][around] == BLOCKED).any()
+    again = walker.act(Depth(simulator.render()["depth"], poses), np.ones(1, bool))
+    assert (walker.state[0][around] == BLOCKED).any() and again[0] != Action.FORWARD
+
+
+def test_agents_side_by_side_walk_as_each_alone(furnished: HouseSimulator) -> None:
+    together = walked(furnished, FrontierWalker(CAMERA))
+    simulator, walker = world(1), FrontierWalker(CAMERA)
+    for n, spawn in enumerate(SPAWNS):
+        poses, actions = zip(*steps(simulator, walker, spawn[None]), strict=True)
+        assert (np.concatenate(poses) == together[0][n, : len(poses)]).all()
+        assert (np.concatenate(actions) == together[1][n, : len(actions)]).all()
+
+
+def test_a_tilted_or_high_camera_and_images_of_another_size_are_refused() -> None:
+    with pytest.raises(ValueError, match="level"):
+        FrontierWalker(Camera(pitch_rad=-0.2))
+    with pytest.raises(ValueError, match="1.0 m high"):
+        FrontierWalker(Camera(height_m=1.5))
+    walker = FrontierWalker(CAMERA)
+    walker.begin(start_of(SPAWNS[:1]))
+    with pytest.raises(ValueError, match="112"):
+        walker.act(Depth(np.ones((1, 224, 224), np.float32), SPAWNS[:1]), np.ones(1, bool))
+    with pytest.raises(ValueError, match="begin anew"):
+        walker.act(Depth(np.ones((1, 112, 112), np.float32), SPAWNS[:1] + [30, 0, 0]), np.ones(1, bool))

@@ -1,0 +1,160 @@
+"""Settings are checked before any work: wrong ones are refused by name, and none is forgotten."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from eqa.models.learning.run_settings import RULES, check_settings, leaves, rule_of
+
+ROOT = Path(__file__).parents[3]
+CONFIGS = ROOT / "configs"
+EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
+
+
+def composed(config: str, *words: str) -> DictConfig:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(config, overrides=[*words, "run_folder=runs/test"])
+
+
+@pytest.mark.parametrize("scale", ["tiny", "small", "paper"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_what_ships_is_fine_and_every_number_in_it_has_a_rule(experiment: str, scale: str) -> None:
+    cfg = composed("train", f"+experiment={experiment}", f"scale={scale}")
+    check_settings(cfg)
+    content = OmegaConf.to_container(cfg, resolve=True)
+    numbers = [path for path, value in leaves(content) if isinstance(value, int | float | None)]
+    without = [path for path in numbers if not path.startswith(("hydra.", "logger.")) and rule_of(path) is None]
+    assert not [path for path in without if path not in TEXTS] and len(numbers) > 20
+
+
+TEXTS = ("finish.start", "finish.checkpoint", *(f"trainer.{n}" for n in (
+    "use_distributed_sampler", "enable_progress_bar", "enable_model_summary")))  # fmt: skip
+
+
+def test_every_rule_is_of_use() -> None:
+    used = set()
+    for experiment in EXPERIMENTS:
+        content = OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True)
+        used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
+    content = OmegaConf.to_container(composed("eval", "checkpoint=x"), resolve=True)
+    used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
+    rare = {"stages", "finish", "stages.*.data.num_workers", "stages.*.model.chunk", "stages.*.model.draw_every"}
+    assert {pattern for pattern, rule in RULES.items() if id(rule) not in used} <= rare
+
+
+NAVIGATOR, MODEL = "stages.navigator", "stages.navigator.model"
+WRONG = {
+    "il": [
+        ("finish.split=nope", "finish.split: expected one of train, val, test, human, got 'nope'"),
+        ("stages.answerer.data.num_frames=-1", "stages.answerer.data.num_frames: expected a whole number from 1 on"),
+        ("stages.answerer.data.num_frames=1.5", "num_frames: expected a whole number from 1 on, or null, got 1.5"),
+        ("seed=-1", "seed: expected a whole number from 0 to 4294967295, got -1"),
+        ("seed=abc", "seed: expected a whole number from 0 to 4294967295, got 'abc'"),
+        ("seed=true", "seed: expected a whole number from 0 to 4294967295, got True"),
+        ("data.seed=4294967296", "data.seed: expected a whole number"),
+        (f"{MODEL}.optimizer=lion", f"{MODEL}.optimizer: expected one of adam, adamax, adamw, got 'lion'"),
+        (f"{MODEL}.navigator=Pacmann", f"{MODEL}.navigator: expected one of Pacman, Reactive, Lstm, Transformer, got"),
+        (f"{MODEL}.schedule=step", f"{MODEL}.schedule: expected one of constant, cosine, got 'step'"),
+        (f"{MODEL}.lr=1e30", f"{MODEL}.lr: expected a number above 0 to 1, got 1e+30"),
+        (f"{MODEL}.lr=nan", f"{MODEL}.lr: expected a number above 0 to 1, got nan"),
+        (f"{MODEL}.lr=0", f"{MODEL}.lr: expected a number above 0 to 1, got 0"),
+        (f"{MODEL}.options.dropout=1", f"{MODEL}.options.dropout: expected a number from 0 below 1, got 1"),
+        (f"{MODEL}.options.stop_odds=0", f"{MODEL}.options.stop_odds: expected a number above 0, got 0"),
+        (f"+{MODEL}.options.planer_hidden=8", f"{MODEL}.options.planer_hidden: expected one of action_size, "),
+        (f"+{MODEL}.learning_rate=0.1", f"{MODEL}.learning_rate: expected one of "),
+        ("save_top_k=0", "save_top_k: expected a whole number from 1 on, got 0"),
+        (f"{NAVIGATOR}.max_epochs=-1", f"{NAVIGATOR}.max_epochs: expected a whole number from 1 on, got -1"),
+        (f"{NAVIGATOR}.monitor=loss", f"{NAVIGATOR}.monitor: expected a figure of validation, val/..., got 'loss'"),
+        (f"{NAVIGATOR}.mode=least", f"{NAVIGATOR}.mode: expected one of min, max, got 'least'"),
+        (f"{NAVIGATOR}.data.batch_size=0", f"{NAVIGATOR}.data.batch_size: expected a whole number from 1 on, got 0"),
+        ("patience=0", "patience: expected a whole number from 1 on, or null, got 0"),
+        ("scale.houses.train=0", "scale.houses.train: expected a whole number from 1 on, got 0"),
+        ("data.balance=even", "data.balance: expected one of none, entropy, paired, got 'even'"),
+        ("data.question_set=v2", "data.question_set: expected one of eqa_v1, all, got 'v2'"),
+        ("data.human_walks=nowhere.h5", "data.human_walks: expected a file that is there, or null, got 'nowhere.h5'"),
+        ("encoder=nowhere", "encoder: expected a file that is there, got 'nowhere'"),
+        ("trainer.devices=0", "trainer.devices: expected a whole number from 1 on, or auto, got 0"),
+        ("trainer.precision=8", "trainer.precision: expected one of 32-true"),
+        ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val: expected a number above 0, or null, got -1"),
+        ("+trainer.max_step=3", "trainer.max_step: expected one of "),
+        ("checkpoint=nowhere.ckpt", "checkpoint: expected a file that is there, or last, got 'nowhere.ckpt'"),
+    ],
+    "rl_finetune": [
+        (f"{MODEL}.baseline=mean", f"{MODEL}.baseline: expected one of none, running, samples, critic, got 'mean'"),
+        (f"{MODEL}.clip=1", f"{MODEL}.clip: expected a number above 0 below 1, or null, got 1"),
+        (f"{MODEL}.discount=1.1", f"{MODEL}.discount: expected a number from 0 to 1, got 1.1"),
+        (f"{MODEL}.entropy_weight=-0.1", f"{MODEL}.entropy_weight: expected a number from 0, got -0.1"),
+        (f"{MODEL}.temperature=0", f"{MODEL}.temperature: expected a number above 0, or null, got 0"),
+        (f"{NAVIGATOR}.data.wait=1", f"{NAVIGATOR}.data.wait: expected a number from 0 below 1, got 1"),
+        (f"{NAVIGATOR}.data.wait=0.5", f"{NAVIGATOR}.data.wait: expected 0 without a critic, got 0.5"),
+        (f"{MODEL}.warm_up=3", f"{MODEL}.warm_up: expected 0 without a critic, got 3"),
+        (f"{MODEL}.passes=2", f"{MODEL}.passes: expected 1, and 1 minibatch, without clip"),
+        (f"{NAVIGATOR}.data.houses=17", f"{NAVIGATOR}.data.questions: expected no fewer than houses, 17, got 16"),
+        (f"{NAVIGATOR}.data.spawn.turned=2", f"{NAVIGATOR}.data.spawn.turned: expected a number from 0 to 1, got 2"),
+        (f"{NAVIGATOR}.data.rewards.answer=.inf", f"{NAVIGATOR}.data.rewards.answer: expected a number from 0 to"),
+        ("finish.also_at=[0]", "finish.also_at.0: expected a number above 0, got 0"),
+    ],
+    "pacman_q_dagger": [
+        (f"{NAVIGATOR}.data.beta=-0.1", f"{NAVIGATOR}.data.beta: expected a number from 0 to 1, got -0.1"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("experiment", "word", "said"), [(e, *case) for e, cases in WRONG.items() for case in cases])
+def test_what_cannot_be_is_refused_by_name(experiment: str, word: str, said: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        check_settings(composed("train", f"+experiment={experiment}", word))
+    assert f"\n  {said}" in str(refused.value) or said in str(refused.value).split("\n")[1]
+    assert len(str(refused.value).split("\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("split=nope", "split: expected one of train, val, test, human, got 'nope'"),
+        ("plays=some", "plays: expected one of all, own, answerer, got 'some'"),
+        ("stop_odds=0", "stop_odds: expected a number above 0, or null, got 0"),
+        ("against=nowhere", "against: expected a file that is there, or null, got 'nowhere'"),
+        ("checkpoint=nowhere", "checkpoint: expected a file that is there, or last, got 'nowhere'"),
+    ],
+)
+def test_so_it_is_for_evaluation(word: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "agent.ckpt").touch()
+    with pytest.raises(ValueError) as refused:
+        check_settings(composed("eval", f"checkpoint={tmp_path / 'agent.ckpt'}", word))
+    assert str(refused.value) == f"settings:\n  {said}"
+
+
+def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:
+    with pytest.raises(ValueError, match=r"(?s)seed: .*\n  save_top_k: ") as refused:
+        check_settings(composed("train", "+experiment=il", "seed=-1", "save_top_k=0"))
+    assert str(refused.value).count("\n") == 2
+    words = (
+        f"{MODEL}.baseline=critic",
+        f"{MODEL}.warm_up=2",
+        f"{NAVIGATOR}.data.wait=0.5",
+        "+stages.navigator.data.walks=1",
+    )
+    with pytest.raises(ValueError, match="walks: expected one of") as refused:
+        check_settings(composed("train", "+experiment=rl_finetune", *words))
+    check_settings(composed("train", "+experiment=rl_finetune", *words[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "said"),
+    [
+        ("train.py", ["+experiment=il", "seed=-1"], "seed: expected"),
+        ("train.py", [], "stages: expected an experiment, +experiment=il, got nothing"),
+        ("eval.py", [], "checkpoint: expected a file that is there, or last, got nothing"),
+        ("scripts/make_demos.py", ["data.walks=0"], "data.walks: expected"),
+    ],
+)
+def test_a_command_says_it_in_a_line_and_does_nothing(tmp_path: Path, script: str, words: list, said: str) -> None:
+    command = [sys.executable, str(ROOT / script), *words, f"hydra.run.dir={tmp_path / 'run'}"]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
+    assert not list((tmp_path / "run").glob("*.h5")) and not (tmp_path / "run" / "run.json").exists()

@@ -1,0 +1,80 @@
+"""`run.json` says all that is needed to repeat a run and what it took, also of a run that was cut off."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from eqa.models import run_card
+from eqa.models.run_record import RunCard, commit, peak_memory_gb
+
+
+def card(folder, **changes) -> RunCard:
+    facts = {"row": "PACMAN+Q", "seed": 3, "configuration": {"seed": 3}, "data": {"questions": "abc"}}
+    return RunCard(folder, **{**facts, **changes})
+
+
+def read(folder) -> dict:
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_the_card_is_whole_from_the_start_and_completed_by_stages(tmp_path):
+    one = card(tmp_path)
+    start = read(tmp_path)
+    with one.stage("navigator"):
+        one.write()
+        assert set(read(tmp_path)["stages"]) == {"navigator"}
+    end = read(tmp_path)
+    assert start.keys() == end.keys()
+    assert {
+        "row": "PACMAN+Q",
+        "seed": 3,
+        "configuration": {"seed": 3},
+        "data": {"questions": "abc"},
+    }.items() <= end.items()
+    assert end["packages"]["torch"] and end["python"].startswith("3.") and "cores" in end["machine"]
+    assert end["command"].startswith("python ")
+    assert end["stages"]["navigator"].keys() == {"time_s", "memory_gb"}
+    assert end["memory_gb"] == end["stages"]["navigator"]["memory_gb"] > 0.05
+
+
+def test_a_resumed_run_adds_up_its_times_and_names_each_commit(tmp_path, monkeypatch):
+    clock = iter(np.arange(100, 200, 10.0))
+    monkeypatch.setattr(run_card.time, "monotonic", lambda: next(clock))
+    for name in ("aaa", "bbb+changes", "bbb+changes"):
+        monkeypatch.setattr(run_card, "commit", lambda name=name: name)
+        one = card(tmp_path)
+        with pytest.raises(KeyboardInterrupt), one.stage("navigator"):
+            raise KeyboardInterrupt
+        clock = iter(np.arange(100, 200, 10.0))
+    found = read(tmp_path)
+    # each start reads the clock: made 100, written 110, stage from 120, written at its end 130, total 140
+    assert found["stages"]["navigator"]["time_s"] == 3 * 10 and found["time_s"] == 3 * 40
+    assert found["commit"] == "aaa, then bbb+changes"
+
+
+def test_changed_files_are_said_to_be_changed_and_no_repository_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_card, "ROOT", tmp_path)
+    assert commit() == "unknown"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    clean = commit()
+    assert len(clean) == 12
+    (tmp_path / "new.py").write_text("")
+    assert commit() == f"{clean}+changes"
+
+
+def test_each_stage_has_a_peak_of_its_own(tmp_path):
+    one = card(tmp_path)
+    with one.stage("large"):
+        held = np.ones(60_000_000)
+        del held
+    with one.stage("small"):
+        pass
+    if not run_card.PROCESS.exists():
+        pytest.skip("only Linux measures a peak anew")
+    stages = read(tmp_path)["stages"]
+    assert stages["large"]["memory_gb"] - stages["small"]["memory_gb"] == pytest.approx(0.48, abs=0.05)
+    assert read(tmp_path)["memory_gb"] == stages["large"]["memory_gb"] >= peak_memory_gb()

@@ -1,0 +1,110 @@
+"""train.py as it is typed, on toy walks: sweeps, several processes, signals, loggers; all leave whole run folders."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers.toy_walks import TOY, logged
+
+ROOT = Path(__file__).parents[2]
+STAGES = ("navigator", "answerer")
+
+
+def start(*words: str, **variables: str) -> subprocess.Popen:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300", **variables}
+    environment.pop("PL_GLOBAL_SEED", None)
+    command = [sys.executable, "train.py", *words[:1], *TOY, *words[1:]]  # -m has to come first
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def train(*words: str, status: int = 0, **variables: str) -> str:
+    process = start(*words, **variables)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == status, output
+    return output
+
+
+def weights(folder: Path) -> dict:
+    return torch.load(folder / "weights.pt", weights_only=True)
+
+
+def same(one: dict, other: dict, atol: float = 0.0) -> bool:
+    return all(torch.allclose(v, other[s][k], rtol=0, atol=atol) for s in STAGES for k, v in one[s].items())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    train("seed=1", f"hydra.run.dir={folder}")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_sweep_makes_what_single_runs_make_and_skips_what_is_finished(tmp_path, alone):
+    words = ["-m", "seed=0,1", f"hydra.sweep.dir={tmp_path}"]
+    train(*words)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"toy_seed-0", "toy_seed-1"}
+    assert same(weights(tmp_path / "toy_seed-1"), weights(alone))
+    assert not same(weights(tmp_path / "toy_seed-0"), weights(alone))
+    for stage in STAGES:
+        assert logged(tmp_path / "toy_seed-1" / stage) == logged(alone / stage)
+    cards = [json.loads((tmp_path / f"toy_seed-{seed}" / "run.json").read_text()) for seed in (0, 1)]
+    assert [card["seed"] for card in cards] == [0, 1]
+    assert all(card["command"].endswith(f"seed={card['seed']}") and "-m" not in card["command"] for card in cards)
+    written = (tmp_path / "toy_seed-1" / "weights.pt").stat().st_mtime_ns
+    (tmp_path / "toy_seed-0" / "finished").unlink()
+    output = train(*words)
+    assert "came to its end before" in output and (tmp_path / "toy_seed-0" / "finished").exists()
+    assert (tmp_path / "toy_seed-1" / "weights.pt").stat().st_mtime_ns == written
+
+
+@pytest.mark.slow
+def test_two_processes_make_one_run_folder_with_the_numbers_of_one(tmp_path):
+    train("dropout=0.0", f"hydra.run.dir={tmp_path / 'one'}")
+    output = train("dropout=0.0", "trainer.devices=2", "trainer.strategy=ddp", f"hydra.run.dir={tmp_path / 'two'}")
+    assert output.count("run folder") == 2
+    assert same(weights(tmp_path / "one"), weights(tmp_path / "two"), atol=1e-4)
+    card = json.loads((tmp_path / "two" / "run.json").read_text())
+    assert set(card["stages"]) == {"data", *STAGES, "results"} and "trainer.devices=2" in card["command"]
+
+
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_signal_ends_the_command_and_the_same_command_goes_on_to_the_same_weights(devices, tmp_path, alone):
+    words = ["seed=1", f"hydra.run.dir={tmp_path}", f"trainer.devices={devices}"]
+    words += ["trainer.strategy=ddp"] * (devices > 1) + ["stages.navigator.max_epochs=200"]
+    process = start(*words)
+    deadline = time.monotonic() + 200
+    while not (tmp_path / "navigator" / "last.ckpt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    assert "stopped by SIGTERM" in output and not (tmp_path / "finished").exists()
+    before = json.loads((tmp_path / "run.json").read_text())
+    assert before["time_s"] > 0 and before["stages"]["navigator"]["time_s"] > 0
+    train(*words[:-1], *["stages.navigator.max_epochs=2"])
+    after = json.loads((tmp_path / "run.json").read_text())
+    assert after["time_s"] > before["time_s"] and "results" in after["stages"]
+    if devices == 1:
+        assert all(torch.equal(v, weights(alone)["answerer"][k]) for k, v in weights(tmp_path)["answerer"].items())
+
+
+def test_wandb_offline_logs_each_stage_and_without_wandb_the_error_says_what_to_install(tmp_path):
+    words = ["logger=wandb_offline", f"hydra.run.dir={tmp_path / 'run'}"]
+    if find_spec("wandb") is None:
+        assert "pip install wandb" in train(*words, status=1) and not (tmp_path / "run" / "navigator").exists()
+        pytest.skip("wandb is not installed")
+    train(*words, WANDB_SILENT="true")
+    for stage in STAGES:
+        assert len(list((tmp_path / "run" / stage / "wandb").glob("offline-run-*"))) == 1
+        assert logged(tmp_path / "run" / stage)
