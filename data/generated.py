@@ -20,7 +20,7 @@ from eqa.data.questions.storage import load_questions, read_header, write_questi
 from eqa.data.questions.view_points import look
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
-from eqa.envs.files import data_root, fingerprint, missing
+from eqa.envs.files import build_once, data_root, fingerprint
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
@@ -118,7 +118,7 @@ class GeneratedEQA:
         """The question file, made if it is missing."""
         path, arguments = self.questions_file, self._questions_arguments
         wanted = configuration(**arguments)
-        with missing(path) as to_be_made:
+        with build_once(path) as to_be_made:
             if to_be_made:
                 houses = self.houses
                 memory = Memory(path.with_suffix(".partly"), configuration=wanted)
@@ -173,7 +173,7 @@ class GeneratedEQA:
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
         path, made_with = self._demonstrations_file(split, walk)
-        with missing(path) as to_be_made:
+        with build_once(path) as to_be_made:
             if to_be_made:
                 recorder = Recorder(self.house, self.encode, walk)
                 episodes = [episode for episode in self.episodes(split) if episode.walk]

@@ -39,7 +39,7 @@ def _make_writable(folder: Path) -> None:
 
 
 @contextmanager
-def missing(path: Path) -> Iterator[bool]:
+def build_once(path: Path) -> Iterator[bool]:
     """Whether `path` is still to be made, by this process alone: others that want to make it wait here until it is there.
 
     So several runs, or the processes of one run, can start at once; who dies leaves the work to the next. ValueError where
@@ -78,7 +78,7 @@ def file_fingerprint(path: Path) -> str:
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error.
 
     OSError where the disk is full says what to do.

@@ -27,7 +27,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.utilities import rank_zero_only
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_text
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +84,7 @@ class RunCard:
         self._update()
         self.memory_gb = max([self.memory_gb, *(entry["memory_gb"] for entry in self.stages.values())])
         took = {"time_s": round(self.time_before + time.monotonic() - self.began, 1), "memory_gb": self.memory_gb}
-        with written_aside(self.path) as aside:
+        with atomic_write(self.path) as aside:
             aside.write_text(json.dumps({**self.facts, **took, "stages": self.stages}, indent=1) + "\n")
 
 

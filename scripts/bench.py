@@ -1,7 +1,7 @@
 """Measures speed; one subcommand per part, one line per setting.
 
     python scripts/bench.py render                          # frames a second, and where the time goes
-    python scripts/bench.py render --size 84 --modalities rgb --threads 1 2 --views 256
+    python scripts/bench.py render --size 84 --sensors rgb --threads 1 2 --views 256
     python scripts/bench.py render --poses walk             # views along shortest walks, as demonstrations draw them
     python scripts/bench.py growth --out FOLDER             # speed by views, triangles, resolution, threads: table, plot
     python scripts/bench.py navigate                        # floor, distance fields, shortest walks, simulator

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64
 from rich.table import Table
 
-from eqa.envs.files import data_root, written_aside
+from eqa.envs.files import atomic_write, data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import QUERYABLE, load_catalog
 from eqa.envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
@@ -140,7 +140,7 @@ def draw(houses: Sequence[Measured], path: Path) -> None:
         axis.tick_params(axis="y", labelsize=5 if len(names) > 20 else 9)
     axes.flat[-1].axis("off")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         figure.savefig(aside, dpi=90, format="png")
     plt.close(figure)
 

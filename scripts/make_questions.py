@@ -22,7 +22,7 @@ import yaml
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.counts import count_file
 from eqa.data.questions.storage import load_questions, read_header
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.house.generator import SPLITS
 from eqa.envs.progress import console
 from eqa.models.evaluation.question_plots import draw
@@ -51,7 +51,7 @@ def write_page(path: Path, out: Path) -> list[Sheet]:
     sheets = [*overview(counts, blind, read_header(path)["steps"]), *details(counts)]
     draw(counts, blind, out / "questions.png", title=path.name)
     text = f"# Questions of {path.name}\n\n![plots](questions.png)\n\n" + "\n".join(s.for_markdown() for s in sheets)
-    with written_aside(out / "questions.md") as aside:
+    with atomic_write(out / "questions.md") as aside:
         aside.write_text(text)
     return sheets
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.evaluation.comparison import REFERENCE, default_pairs, differences, estimates, gather
 from eqa.models.evaluation.plots import draw_distances, draw_ratio, draw_training
@@ -78,7 +78,7 @@ def _shown(pictures: dict[Path, str]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_text(text.rstrip("\n") + "\n")
 
 

@@ -29,7 +29,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
 
-MODALITIES = ("rgb", "depth", "class_id")
+SENSORS = ("rgb", "depth", "class_id")
 FLOOR_CELLS = 300  # a coarse floor is enough to stand on
 CANDIDATES = 32  # places tried for a view of an object
 OBJECT_DISTANCE_M = (0.5, 3.0)
@@ -138,7 +138,7 @@ class Frames(IterableDataset):
         return self.num_batches
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        renderer = Renderer(self.camera, MODALITIES if self.every is None else (*MODALITIES, "instance_id"))
+        renderer = Renderer(self.camera, SENSORS if self.every is None else (*SENSORS, "instance_id"))
         worker = get_worker_info()
         first, step = (0, 1) if worker is None else (worker.id, worker.num_workers)
         for group in range(first, ceil(self.num_batches / self.batches_at_once), step):

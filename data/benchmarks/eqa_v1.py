@@ -21,7 +21,7 @@ from typing import TextIO
 
 from eqa.data.benchmarks import as_question, expect, need
 from eqa.envs.episode import FRAMES, Entity, Episode
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "eqa_v1"
@@ -64,7 +64,7 @@ def write_eqa_v1(path: Path, splits: Mapping[str, Iterable[Episode]]) -> None:
     """
     houses: dict[str, list[str]] = {split: [] for split in (*SPLITS, *splits)}
     frames: set[str] = set()
-    with written_aside(path) as aside, aside.open("w") as file:
+    with atomic_write(path) as aside, aside.open("w") as file:
         file.write('{"questions": {')
         split_of: dict[str, str] = {}
         for split, episodes in splits.items():

@@ -21,7 +21,7 @@ from eqa.data.benchmarks.mp3d_schema import check, check_episode
 from eqa.data.vocabulary import Vocabulary, tokenize
 from eqa.envs.actions import LETTERS, TURN_RAD, Action
 from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.habitat.export import DATASET, STAGE
 from eqa.envs.navigation.walk import replay
 from eqa.envs.reading import named, parsed, read_text
@@ -59,7 +59,7 @@ def write_mp3d_eqa(
     words = json.dumps({"word_list": list(vocabulary.words)})
     answers = json.dumps({"word_list": [UNKNOWN_ANSWER, *vocabulary.answers]})
     with (
-        written_aside(path) as aside,
+        atomic_write(path) as aside,
         aside.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8") as file,

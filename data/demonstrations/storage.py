@@ -28,7 +28,7 @@ from jaxtyping import Float, Int, UInt8
 
 from eqa.envs.actions import NUM_ACTIONS
 from eqa.envs.episode import Episode
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed
 
 FORMAT = "eqa-demonstrations"
@@ -172,7 +172,7 @@ def write(
         "poses": ("f8", (3,)),
         "distance_m": ("f4", ()),
     }
-    with written_aside(path) as aside, h5py.File(aside, "w", libver="latest") as file:
+    with atomic_write(path) as aside, h5py.File(aside, "w", libver="latest") as file:
         about = {"format": FORMAT, "configuration": json.dumps(dict(config), sort_keys=True)}
         file.attrs.update({name: np.bytes_(text) for name, text in about.items()} | {"version": FORMAT_VERSION})
         sets = {name: file.create_dataset(name, (num_frames, *tail), kind) for name, (kind, tail) in columns.items()}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eqa.envs.episode import Episode
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines
 
 FORMAT = "eqa-questions"
@@ -38,7 +38,7 @@ def write_questions(path: Path, questions: QuestionSet) -> None:
     """
     counts: dict[str, Counter[str]] = {}
     with (
-        written_aside(path) as aside,
+        atomic_write(path) as aside,
         tempfile.NamedTemporaryFile("w+", dir=path.parent, prefix=f".{path.name}.") as lines,
         aside.open("w") as file,
     ):

@@ -80,8 +80,8 @@ def view_points(
         if not target or not all(1 <= i <= len(house.objects) for i in target):
             raise ValueError(f"targets: house {house.id} has objects 1 to {len(house.objects)}, got {target}")
         groups.setdefault(tuple(sorted({house.objects[i - 1].room for i in target})), []).append(place)
-    if "instance_id" not in renderer.modalities:
-        raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.modalities}")
+    if "instance_id" not in renderer.sensors:
+        raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.sensors}")
     renderer.load([_visible_in(scene, rooms) for rooms in groups])
     grid = _grid(floor, spacing_m)
     found: list[tuple[Pose, ...] | None] = [None] * len(targets)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import ASSETS
 from eqa.envs.house.export import COPYRIGHT, GENERATOR, Label, house_glb, labels, local_mesh, room_nodes
@@ -47,7 +47,7 @@ def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
         DATASET: _json({"stages": {"paths": {".json": [f"*{STAGE}"]}}}),
     }
     for name, content in contents.items():
-        with written_aside(folder / name) as aside:
+        with atomic_write(folder / name) as aside:
             aside.write_bytes(content)
     credits = {"ATTRIBUTION.md": ASSETS}
     if (HUMAN_HOMES / f"{house.id}.json").is_file():

@@ -11,7 +11,7 @@ from itertools import chain
 from math import cos, sin
 from pathlib import Path
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import declared, named, parsed, read_text, shown
 
 FORMAT = "eqa-house"
@@ -95,7 +95,7 @@ class House:
     def save(self, path: Path) -> None:
         """Writes the house as JSON, aside first and then renamed, so that a killed run leaves no half file."""
         document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self)}
-        with written_aside(path) as aside:
+        with atomic_write(path) as aside:
             aside.write_text(json.dumps(document, separators=(",", ":")))
 
     @classmethod

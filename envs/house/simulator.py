@@ -70,7 +70,7 @@ class HouseSimulator:
         *,
         num_agents: int,
         camera: Camera | None = None,
-        modalities: Sequence[str] = ("rgb",),
+        sensors: Sequence[str] = ("rgb",),
         resolution: int = RESOLUTION,
         num_fields: int = 64,
     ) -> None:
@@ -79,7 +79,7 @@ class HouseSimulator:
         self.num_agents = num_agents
         self.num_fields = max(num_fields, num_agents)
         self.resolution = resolution
-        self.renderer = Renderer(camera or Camera(), modalities)
+        self.renderer = Renderer(camera or Camera(), sensors)
         self.image_size = (self.renderer.camera.height_px, self.renderer.camera.width_px)
         self.load(houses)
 

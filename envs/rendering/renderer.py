@@ -17,7 +17,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.cpu_kernels import draw
 from eqa.envs.rendering.scene import Scene
 
-MODALITIES: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
+SENSORS: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
 
 # sRGB of the outside at elevation -90, just below 0, just above 0 and 90 degrees.
 OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
@@ -33,14 +33,14 @@ class Renderer:
     def __init__(
         self,
         camera: Camera | None = None,
-        modalities: Sequence[str] = tuple(MODALITIES),
+        sensors: Sequence[str] = tuple(SENSORS),
     ) -> None:
-        """`modalities`: what `render` gives, names of MODALITIES."""
-        unknown = [name for name in modalities if name not in MODALITIES]
-        if unknown or not modalities:
-            raise ValueError(f"modalities: expected some of {', '.join(MODALITIES)}, got {list(modalities)}")
+        """`sensors`: what `render` gives, names of SENSORS."""
+        unknown = [name for name in sensors if name not in SENSORS]
+        if unknown or not sensors:
+            raise ValueError(f"sensors: expected some of {', '.join(SENSORS)}, got {list(sensors)}")
         self.camera = camera or Camera()
-        self.modalities = tuple(modalities)
+        self.sensors = tuple(sensors)
         self.num_scenes = 0
         self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
         self._outside = _outside_image(self.camera)
@@ -96,18 +96,18 @@ class Renderer:
         """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Unchecked."""
         num, size = len(views), (self.camera.height_px, self.camera.width_px)
         images, unused = {}, []
-        for name, kind in MODALITIES.items():
+        for name, kind in SENSORS.items():
             shape = (num, *size, 3) if name == "rgb" else (num, *size)
-            if name not in self.modalities:
+            if name not in self.sensors:
                 unused.append(np.empty((1,) * len(shape), kind))
             elif out is None:
                 images[name] = np.empty(shape, kind)
             else:
                 images[name] = _checked(name, out.get(name), shape, kind)
         unused = iter(unused)
-        targets = [images[name] if name in images else next(unused) for name in MODALITIES]
+        targets = [images[name] if name in images else next(unused) for name in SENSORS]
         targets[0] = targets[0].reshape(*targets[0].shape[:2], -1)
-        wanted = np.array([name in images for name in MODALITIES])
+        wanted = np.array([name in images for name in SENSORS])
         if num:
             draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
         return images

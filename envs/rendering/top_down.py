@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from eqa.envs.rendering.buffers import PAD, Lens, World, build_world, make_scratch
 from eqa.envs.rendering.cpu_kernels import draw
-from eqa.envs.rendering.renderer import MODALITIES
+from eqa.envs.rendering.renderer import SENSORS
 from eqa.envs.rendering.scene import Scene
 
 SCALE = 50  # of what is drawn, in its heights
@@ -34,7 +34,7 @@ def render_top_down(
 ) -> tuple[dict[str, np.ndarray], tuple[float, float, float]]:
     """A square map of a scene without what lies above `cut_height_m`: north (-Z) up, on white.
 
-    Returns the images of MODALITIES, each (size_px, size_px, ...), depth being metres below `cut_height_m` and 0 where
+    Returns the images of SENSORS, each (size_px, size_px, ...), depth being metres below `cut_height_m` and 0 where
     nothing is, and (x, z, metres): the plan coordinates of the image's top left corner and the width of a pixel. The
     pixel in row i and column j shows what is seen from above at (x + (j + 0.5) metres, z + (i + 0.5) metres).
     ValueError: a size not from 1 to 8192, a scene without vertices.
@@ -101,11 +101,11 @@ def _with_vertices(world: World, points: Float[np.ndarray, "V 3"], counts: np.nd
 
 
 def _draw(world: World, lens: Lens) -> dict[str, np.ndarray]:
-    """Every modality of the world seen from its origin along Z."""
+    """Every sensor of the world seen from its origin along Z."""
     size = (lens.height, lens.width)
-    images = {name: np.empty((*size, 3) if name == "rgb" else size, kind) for name, kind in MODALITIES.items()}
+    images = {name: np.empty((*size, 3) if name == "rgb" else size, kind) for name, kind in SENSORS.items()}
     targets = [image.reshape(1, lens.height, -1) for image in images.values()]
     outside = np.full(lens.height * lens.width + PAD, WHITE, np.int32)
-    wanted = np.ones(len(MODALITIES), np.bool_)
+    wanted = np.ones(len(SENSORS), np.bool_)
     draw(world, lens, np.zeros(1, np.int64), _DOWN, make_scratch(world, lens, None), outside, wanted, *targets)
     return images

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.spatial_attention import PlacesAnswerer
@@ -87,7 +87,7 @@ class Agent(nn.Module):
             "config": self.config,
             "modules": {name: describe(getattr(self, name)) for name in PARTS},
         }
-        with written_aside(Path(path)) as aside:
+        with atomic_write(Path(path)) as aside:
             torch.save(document, aside)
 
     @classmethod

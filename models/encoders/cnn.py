@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.models.registry import rebuild, rebuildable
 
 FORMAT = "eqa-encoder"
@@ -285,7 +285,7 @@ def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
     tensors = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
     if half:
         tensors = {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
-    with written_aside(Path(path)) as aside:
+    with atomic_write(Path(path)) as aside:
         safetensors.torch.save_file(tensors, aside, metadata)
 
 

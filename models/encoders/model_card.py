@@ -14,7 +14,7 @@ from matplotlib.colors import hsv_to_rgb
 from matplotlib.figure import Figure
 
 from eqa.data.batches.frames import Frames
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.house.catalog import CLASSES
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, Encoder, save_encoder, to_output_grid
@@ -89,7 +89,7 @@ class EncoderExport:
         for place in places:
             save_encoder(encoder, place / self.weights.name)
             draw_predictions(module, shown, place / "predictions.png")
-            with written_aside(place / "README.md") as aside:
+            with atomic_write(place / "README.md") as aside:
                 aside.write_text(card)
         return quality.summary()
 
@@ -182,7 +182,7 @@ def draw_predictions(module: EncoderPretraining, frames: dict[str, torch.Tensor]
             axes[row, column].imshow(image, cmap="viridis", vmin=0, vmax=MAX_DEPTH_M)
             axes[row, column].set_axis_off()
     _legend(figure, targets, predicted)
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         figure.savefig(aside, format="png")
 
 

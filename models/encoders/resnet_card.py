@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from eqa.data.batches.frames import Frames
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, save_encoder
 from eqa.models.encoders.model_card import BATCH_SIZE, MEASURED_BATCHES, class_facts, facts_of_run, rounding_error
@@ -89,7 +89,7 @@ class ResidualExport:
         card = write_card(module, naming, rgb, facts)
         for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
             save_encoder(module.encoder, place / self.weights.name, half=True)
-            with written_aside(place / f"{self.weights.stem}.md") as aside:
+            with atomic_write(place / f"{self.weights.stem}.md") as aside:
                 aside.write_text(card)
         return naming.summary()
 

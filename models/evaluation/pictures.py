@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from eqa.envs.annotations import PALETTE
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import QUERYABLE, load_catalog
 from eqa.envs.house.house import House
@@ -129,7 +129,7 @@ def plan_of_walk(
     for cell in cells:
         cell.axis("off")
     figure.suptitle(title, fontsize=11)
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         figure.savefig(aside, dpi=100, format="png")
     plt.close(figure)
 
@@ -148,5 +148,5 @@ def film(path: Path, frames: np.ndarray, captions: Sequence[Sequence[str]], *, s
             draw.text((6, height + 4 + 20 * row), text, fill="black", font=font)
         images.append(image.quantize(128))
     durations = [GIF_FRAME_MS] * (len(images) - 1) + [GIF_FRAME_MS * hold]
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         images[0].save(aside, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)

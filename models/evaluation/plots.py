@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from eqa.envs.actions import MAX_EPISODE_ACTIONS
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.models.evaluation.comparison import (
     REFERENCE,
     Lines,
@@ -254,7 +254,7 @@ def _page(
         figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns, frameon=False)
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=DPI, format="png")
-        with written_aside(path) as aside:  # few colours make small files, and reports are kept
+        with atomic_write(path) as aside:  # few colours make small files, and reports are kept
             Image.open(drawn).convert("RGB").quantize(SHADES, method=Image.Quantize.MAXCOVERAGE).save(
                 aside, format="png", optimize=True
             )

@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 
 from eqa.data.questions.counts import pooled, scenes_per_question, word_counts
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.models.evaluation.blind import ALL, CHANCE, MAJORITY, MODELS, Accuracy
 from eqa.models.evaluation.question_tables import Counts, all_types, entropies, judged, paper_shares, walks
 
@@ -52,7 +52,7 @@ def draw(counts: Counts, blind: Sequence[Accuracy], path: Path, *, title: str) -
         for place, panel in enumerate(panels, start=COLUMNS):
             panel(figure.add_subplot(grid[place // COLUMNS, place % COLUMNS]))
         figure.suptitle(title, fontsize=12)
-        with written_aside(path) as aside:
+        with atomic_write(path) as aside:
             figure.savefig(aside, dpi=DPI, format="png")
         plt.close(figure)
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from eqa.data.generated import GeneratedEQA
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.neural import Agent
@@ -172,7 +172,7 @@ def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
     lines = gather([read_run(folder)])
     different = differences(lines, pairs)
     tables = [differences_grid(by_line(different), spawn) for spawn in lines.questions]
-    with written_aside(folder / "differences.md") as aside:
+    with atomic_write(folder / "differences.md") as aside:
         aside.write_text("\n".join(table.markdown() for table in tables if table))
     console.print(terminal_tables(lines, estimates(lines), different, None)[-1])
 

@@ -13,7 +13,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.metrics import bootstrap_interval
 
 matplotlib.use("Agg")
@@ -39,7 +39,7 @@ HEADINGS = ["agent", "spawn", *(column[1] for column in COLUMNS)]
 
 
 def write_rows(path: Path, rows: Iterable[dict]) -> None:
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -125,9 +125,9 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
         + markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"
     )
-    with written_aside(folder / "table.md") as aside:
+    with atomic_write(folder / "table.md") as aside:
         aside.write_text(text)
-    with written_aside(folder / "table.csv") as aside, aside.open("w", newline="") as file:
+    with atomic_write(folder / "table.csv") as aside, aside.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(long[0]))
         writer.writeheader()
         writer.writerows(long)

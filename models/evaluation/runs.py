@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines, read_text, shown
 from eqa.models.evaluation.run_tables import COLUMNS
 
@@ -110,11 +110,11 @@ def keep(run: Path, out: Path) -> Path:
     for _, row in _rows(run / ROWS):
         groups.setdefault((row["agent"], row["spawn"]), []).append(row)
     packed = "".join(json.dumps(_packed(*group)) + "\n" for group in groups.items())
-    with written_aside(kept / KEPT_ROWS) as aside:
+    with atomic_write(kept / KEPT_ROWS) as aside:
         aside.write_bytes(lzma.compress(packed.encode(), preset=9))
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
         if path.is_file():
-            with written_aside(kept / path.relative_to(run)) as aside:
+            with atomic_write(kept / path.relative_to(run)) as aside:
                 aside.write_text(path.read_text().replace(str(run.resolve()), run.name))  # nobody else has this folder
     return kept
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.models.evaluation.comparison import (
     ALL,
     CLAIM_SEEDS,
@@ -330,7 +330,7 @@ def _starred(mean: Mapping | None, pair: Mapping | None, metric: Metric) -> str:
 
 def write_csv(path: Path, entries: Sequence[Mapping]) -> None:
     """Numbers to the fifth decimal, far beyond what their intervals say."""
-    with written_aside(path) as aside, aside.open("w", newline="") as file:
+    with atomic_write(path) as aside, aside.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(entries[0]))
         writer.writeheader()
         for entry in entries:

@@ -21,7 +21,7 @@ from eqa.data.batches.rl_episodes import Practice, Spawning
 from eqa.data.generated import GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
-from eqa.envs.files import missing, written_aside
+from eqa.envs.files import atomic_write, build_once
 from eqa.envs.progress import progress
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.learning.rollouts import Rewards, Rollouts
@@ -75,9 +75,9 @@ class OwnEndsData(AnswererData):
 
     def _own(self, split: str, walk: int) -> LastFrames:
         demos, path = self.source.demonstrations(split), self.folder / f"{split}_{walk}.h5"
-        with missing(path) as to_be_made:
+        with build_once(path) as to_be_made:
             if to_be_made:
-                with written_aside(path) as aside, h5py.File(aside, "w") as file:
+                with atomic_write(path) as aside, h5py.File(aside, "w") as file:
                     self._walk(file, split, walk)
         with h5py.File(path) as file:
             return OwnEnds(file["frames"][:], demos.episodes, self.source.vocabulary)

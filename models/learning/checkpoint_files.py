@@ -8,7 +8,7 @@ import torch
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning.utilities import rank_zero_only
 
-from eqa.envs.files import written_aside
+from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.envs.reading import named
 
@@ -23,7 +23,7 @@ class CheckpointsAside(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
         path = Path(path)
-        with written_aside(path) as aside:
+        with atomic_write(path) as aside:
             with aside.open("wb") as file:
                 torch.save(checkpoint, file)
                 file.flush()

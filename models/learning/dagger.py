@@ -25,7 +25,7 @@ from eqa.data.generated import Encode, GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
 from eqa.envs.episode import Episode
-from eqa.envs.files import missing
+from eqa.envs.files import build_once
 from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseSimulator, enter
 from eqa.envs.navigation.action_search import costs_to_go
@@ -54,7 +54,7 @@ class DaggerData(NavigatorData):
     def _own(self, epoch: int) -> Demonstrations:
         """The walks that the navigator made before an epoch; it makes those of the current one where they are missing."""
         path = self.folder / f"{epoch:03d}.h5"
-        with missing(path) as to_be_made:
+        with build_once(path) as to_be_made:
             if to_be_made:
                 self._make(epoch, path)
         return Demonstrations.open(path)

@@ -16,7 +16,7 @@ from eqa.envs.navigation.action_search import shortest_walks
 from eqa.envs.navigation.floor import Floor, distance_fields, far_places, sample_start
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.cpu_kernels import _place, _transform, draw
-from eqa.envs.rendering.renderer import MODALITIES, Renderer
+from eqa.envs.rendering.renderer import SENSORS, Renderer
 from eqa.envs.rendering.room_culling import MAX_ROOMS
 from eqa.envs.rendering.scene import Meshes, Scene
 from eqa.envs.simulator import Goal
@@ -95,12 +95,12 @@ def count_triangles(scene: Scene, shared: Meshes) -> int:
 
 def bench_render(args: argparse.Namespace) -> None:
     scenes, scene_index, poses = furnished_houses(args.houses, args.views, walking=args.poses == "walk")
-    renderer = Renderer(Camera(args.size, args.size), args.modalities)
+    renderer = Renderer(Camera(args.size, args.size), args.sensors)
     renderer.load(scenes)
     out = renderer.render(scene_index, poses)
     world, lens, scratch = renderer._world, renderer._lens, renderer._scratch
     views, nothing = renderer.camera.views(poses), np.zeros(4, np.bool_)
-    unused = [np.empty((1,) * (2 if name == "rgb" else 3), kind) for name, kind in MODALITIES.items()]
+    unused = [np.empty((1,) * (2 if name == "rgb" else 3), kind) for name, kind in SENSORS.items()]
     unused[0] = np.empty((1, 1, 1), np.uint8)
     drawn = drawn_instances(renderer, scene_index, poses)
     catalog_meshes = load_catalog().meshes
@@ -114,7 +114,7 @@ def bench_render(args: argparse.Namespace) -> None:
         )
         split = [1e3 * s / args.views for s in (transform, visible - transform, best - visible)]
         print(
-            f"render {'+'.join(args.modalities)}: {args.views} {args.poses} views of {args.houses} houses, {num_triangles:.0f} triangles "
+            f"render {'+'.join(args.sensors)}: {args.views} {args.poses} views of {args.houses} houses, {num_triangles:.0f} triangles "
             f"each, {args.size}x{args.size}, {threads} threads: {args.views / best:.0f} frames/s best, "
             f"{args.views / median:.0f} median; ms a frame: transform {split[0]:.3f}, raster {split[1]:.3f}, "
             f"shade {split[2]:.3f}"
@@ -128,6 +128,6 @@ def add_render(parts: argparse._SubParsersAction) -> None:
     parser.add_argument("--houses", type=int, default=4)
     parser.add_argument("--size", type=int, default=224, help="width and height in pixels")
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
-    parser.add_argument("--modalities", nargs="+", choices=list(MODALITIES), default=list(MODALITIES))
+    parser.add_argument("--sensors", nargs="+", choices=list(SENSORS), default=list(SENSORS))
     parser.add_argument("--repeats", type=int, default=10)
     parser.set_defaults(run=bench_render)

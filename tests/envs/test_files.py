@@ -11,7 +11,7 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from eqa.data.generated import GeneratedEQA
-from eqa.envs.files import data_root, fingerprint, missing, written_aside
+from eqa.envs.files import atomic_write, build_once, data_root, fingerprint
 from eqa.envs.house.geometry import contains
 from eqa.envs.rendering.camera import Camera
 from tests.data.test_generated import CountingEncode
@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "file.txt"
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_text("first")
         assert not path.exists()
     assert path.read_text() == "first"
-    with pytest.raises(OSError, match="file.txt: no space left to write it.*EQA_DATA"), written_aside(path) as aside:
+    with pytest.raises(OSError, match="file.txt: no space left to write it.*EQA_DATA"), atomic_write(path) as aside:
         aside.write_text("sec")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "first" and [p.name for p in path.parent.iterdir()] == ["file.txt"]
@@ -80,7 +80,7 @@ def test_shared_data_that_is_read_only_is_used_and_what_is_missing_in_it_is_name
         assert len(again.demonstrations("test")) and again.houses["train"] and again.vocabulary.answers
         with pytest.raises(ValueError, match="expected a folder that can be written, got Read-only.*EQA_DATA"):
             source(1).build()
-        with pytest.raises(ValueError, match="Read-only"), missing(tmp_path / "data" / "new" / "file"):
+        with pytest.raises(ValueError, match="Read-only"), build_once(tmp_path / "data" / "new" / "file"):
             pass
     finally:
         _read_only.clear()
@@ -105,8 +105,8 @@ def test_a_script_without_a_main_guard_fails_at_once_and_does_not_wait_for_its_o
         "from concurrent.futures import ProcessPoolExecutor\n"
         "from multiprocessing import get_context\n"
         "from pathlib import Path\n"
-        "from eqa.envs.files import missing\n"
-        f"with missing(Path({str(tmp_path / 'data')!r})) as to_be_made:\n"
+        "from eqa.envs.files import build_once\n"
+        f"with build_once(Path({str(tmp_path / 'data')!r})) as to_be_made:\n"
         "    with ProcessPoolExecutor(1, get_context('spawn')) as pool:\n"
         "        pool.submit(abs, -1).result()\n"
     )

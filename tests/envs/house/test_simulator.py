@@ -80,7 +80,7 @@ def test_headings_do_not_drift_over_thousands_of_turns():
 def test_forward_goes_the_same_way_as_the_camera_looks(world):
     """Walking towards what is in the middle of the view lowers its depth by the step."""
     sim = HouseSimulator(
-        [small_house(objects=False)], num_agents=NUM_HEADINGS, camera=Camera(33, 33), modalities=("depth",)
+        [small_house(objects=False)], num_agents=NUM_HEADINGS, camera=Camera(33, 33), sensors=("depth",)
     )
     place(sim, [[2.0, 2.0, heading] for heading in HEADINGS_RAD])
     before = sim.render()["depth"][:, 16, 16]

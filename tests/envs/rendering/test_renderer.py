@@ -552,8 +552,8 @@ def test_scene_that_points_outside_its_arrays_is_refused():
 
 def test_wrong_construction_is_refused():
     assets, _ = one_box()
-    with pytest.raises(ValueError, match="modalities: expected some of rgb, depth, class_id, instance_id"):
-        Renderer(modalities=("rgb", "normals"))
+    with pytest.raises(ValueError, match="sensors: expected some of rgb, depth, class_id, instance_id"):
+        Renderer(sensors=("rgb", "normals"))
     with pytest.raises(ValueError, match="vertical_fov_deg"):
         Camera(vertical_fov_deg=180.0)
     with pytest.raises(ValueError, match="height_px"):

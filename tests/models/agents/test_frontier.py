@@ -57,7 +57,7 @@ def steps(
 
 def world(num_agents: int, *, objects: bool = True) -> HouseSimulator:
     return HouseSimulator(
-        [small_house(objects=objects)], num_agents=num_agents, camera=CAMERA, modalities=("depth",), resolution=500
+        [small_house(objects=objects)], num_agents=num_agents, camera=CAMERA, sensors=("depth",), resolution=500
     )
 
 

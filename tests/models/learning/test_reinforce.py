@@ -171,7 +171,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
     lengths = []
     for n, row in enumerate(spawns["rows"].tolist()):
         episode, known = demos.episodes[row], int(spawns["known"][n])
-        simulator = HouseSimulator([source.house(episode.scene_id)], num_agents=1, modalities=("rgb", "instance_id"))
+        simulator = HouseSimulator([source.house(episode.scene_id)], num_agents=1, sensors=("rgb", "instance_id"))
         simulator.reset(np.zeros(1, int), np.zeros(1, int), spawns["poses"][n].numpy()[None], [Goal.of(episode)])
         history = slice(int(demos.offsets[row]), int(demos.offsets[row]) + known)
         frames, actions = [*np.array(demos.features[history])], demos.actions[history].astype(np.int64).tolist()
@@ -263,7 +263,7 @@ def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(sou
     for n, row in enumerate(spawns["rows"].tolist()):
         episode = source.demonstrations("train").episodes[row]
         house = source.house(episode.scene_id)
-        simulator = HouseSimulator([house], num_agents=1, modalities=("instance_id",))
+        simulator = HouseSimulator([house], num_agents=1, sensors=("instance_id",))
         pose = looked.poses[n][counts[n] - 1][None]
         simulator.reset(np.array([0]), np.array([0]), pose, [Goal.of(episode)])
         filled = (simulator.render()["instance_id"] == episode.target_object).mean()
