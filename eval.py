@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eqa.envs.files import file_fingerprint
 from eqa.envs.progress import console
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import Eyes
 from eqa.models.evaluation.results import write_results
 from eqa.models.learning.run_settings import refuse_wrong_settings
@@ -23,13 +23,13 @@ from eqa.models.run_record import RunCard
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
 def main(cfg: DictConfig) -> None:
     refuse_wrong_settings(cfg)
-    agent = Agent.load(Path(cfg.checkpoint))
+    agent = NeuralAgent.load(Path(cfg.checkpoint))
     asked = OmegaConf.to_container(cfg, resolve=True)
     for group, name in (("scale", "name"), ("data", "question_set"), ("data", "balance"), ("data", "seed")):
         trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
         if trained != played:
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
-    against = [] if cfg.against is None else [Agent.load(Path(cfg.against))]
+    against = [] if cfg.against is None else [NeuralAgent.load(Path(cfg.against))]
     if cfg.stop_odds is not None:
         agent.set_stop_odds(cfg.stop_odds)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)

@@ -7,47 +7,32 @@ is there is used again. Parts depend on each other in this order: houses, questi
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float16, UInt8
 
-from eqa.data.demonstrations.spawns import place, walk_anew
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
 from eqa.data.questions.generate import NUM_PASSES, configuration, make_questions
 from eqa.data.questions.journal import Memory, remembered
+from eqa.data.questions.spawns import place, walk_anew
 from eqa.data.questions.storage import load_questions, read_header, write_questions
 from eqa.data.questions.view_points import look
+from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.envs.files import build_once, data_root, fingerprint
-from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
 from eqa.envs.house.house import House
-from eqa.envs.navigation.floor import distance_fields, distances_at
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.progress import absolute, console, progress
-from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
-from eqa.envs.simulator import Goal
+from eqa.envs.simulator import Goal, World
 from eqa.envs.workers import in_workers
 
 RENDER_BATCH = 64
 RECORDER = "frames-1"  # raise with every change of what demonstrations store of a walk
 
 
-@runtime_checkable
-class Encode(Protocol):
-    """The frozen encoder, see `models.encoders.features.Eyes`."""
-
-    identity: str
-    map_shape: tuple[int, int, int]
-
-    def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]: ...
-
-
-class GeneratedEQA:
+class GeneratedEQA(Source):
     """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for.
 
     `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.questions.balance`. `human_walks`, a
@@ -81,6 +66,11 @@ class GeneratedEQA:
         """One of the houses, by its id."""
         split, index = house_id.split("-")
         return load_house(self.root, seed=self.seed, split=split, index=int(index))
+
+    @cached_property
+    def world(self) -> HouseWorld:
+        """The houses as a world."""
+        return HouseWorld(self.house)
 
     @cached_property
     def houses(self) -> dict[str, list[House]]:
@@ -175,7 +165,8 @@ class GeneratedEQA:
         path, made_with = self._demonstrations_file(split, walk)
         with build_once(path) as to_be_made:
             if to_be_made:
-                recorder = Recorder(self.house, self.encode, walk)
+                anew = None if walk == 0 else lambda scene_id, here: walk_anew(self.house(scene_id), here, walk)
+                recorder = Recorder(self.world, self.encode, anew)
                 episodes = [episode for episode in self.episodes(split) if episode.walk]
                 title = f"demonstrations, {split}" + (f", walk {walk + 1}" if walk else "")
                 with progress(title, len({e.scene_id for e in episodes})) as advance:
@@ -189,48 +180,38 @@ class GeneratedEQA:
         """What walks of people through a split depend on, see `data.demonstrations.human`."""
         return {**self._demonstrations_file(split)[1], "walker": "person"}
 
-    def build(self) -> None:
-        """Everything that imitation needs."""
-        for split in SPLITS:
-            self.demonstrations(split)
-        self.learned()
-
 
 class Recorder:
-    """Draws and encodes the walks of one house's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
+    """Draws and encodes the walks of one scene's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
 
-    With `walk` they are walked anew, see `data.demonstrations.spawns.walk_anew`. ValueError for an episode without a walk.
+    `anew` gives a scene's episodes other walks first. ValueError for an episode without a walk.
     """
 
-    def __init__(self, house: Callable[[str], House], encode: Encode, walk: int = 0) -> None:
-        self.house, self.encode, self.walk = house, encode, walk
-        self.renderer = Renderer(Camera(), ("rgb",))
+    def __init__(
+        self, world: World, encode: Encode, anew: Callable[[str, list[Episode]], list[Episode]] | None = None
+    ) -> None:
+        self.world, self.encode, self.anew = world, encode, anew
 
     def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
-        house = self.house(scene_id)
-        if self.walk:
-            episodes = walk_anew(house, episodes, self.walk)
-        scene = build_scene(house, load_catalog())
-        floor = build_floor(house, scene, load_catalog().meshes)
-        goals = [Goal.of(episode) for episode in episodes]
-        distinct = {goal: row for row, goal in enumerate(dict.fromkeys(goals))}
-        of_distinct = distance_fields(floor, list(distinct))
-        fields = [of_distinct[distinct[goal]] for goal in goals]
+        if self.anew is not None:
+            episodes = self.anew(scene_id, episodes)
         walks = [walk_of(episode) for episode in episodes]
+        goals = [Goal.of(episode) for episode in episodes]
+        distances = self.world.distances(scene_id, goals, [walk.poses for walk in walks])
         poses = np.concatenate([walk.poses for walk in walks])
-        self.renderer.load([scene])
         return Recording(
             episodes=episodes,
             lengths=np.array([len(walk.actions) for walk in walks]),
-            features=self._see(poses),
+            features=self._see(scene_id, poses),
             actions=np.concatenate([walk.actions for walk in walks]),
             poses=poses,
-            distance_m=np.concatenate([distances_at(floor, f, w.poses) for f, w in zip(fields, walks, strict=True)]),
+            distance_m=np.concatenate(distances),
         )
 
-    def _see(self, poses: np.ndarray) -> np.ndarray:
-        features = []
+    def _see(self, scene_id: str, poses: np.ndarray) -> np.ndarray:
+        simulator, features = self.world.open([scene_id], num_agents=1), []
         for first in range(0, len(poses), RENDER_BATCH):
             batch = poses[first : first + RENDER_BATCH]
-            features.append(self.encode(self.renderer.render(np.zeros(len(batch), np.int32), batch)["rgb"]))
+            frames = simulator.look(np.zeros(len(batch), np.int64), batch)["rgb"]
+            features.append(self.encode(frames).cpu().numpy())
         return np.concatenate(features)

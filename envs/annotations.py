@@ -1,4 +1,13 @@
-"""`PALETTE`: the colours that questions are about, in any world, and what they look like."""
+"""`Annotations`: objects and regions of a scene with names, colours and places; what questions and plans are about.
+
+They say nothing of how a scene is drawn or walked in, so that a house, a city and a scan are annotated alike.
+
+Axes: P corners of an outline. Plan coordinates are (x, z), metres.
+"""
+
+from dataclasses import dataclass, field
+
+Outline = tuple[tuple[float, float], ...]  # corners (x, z) of a polygon in the plan
 
 # The colours that questions are about, painted as these sRGB values.
 PALETTE: dict[str, tuple[int, int, int]] = {
@@ -14,3 +23,42 @@ PALETTE: dict[str, tuple[int, int, int]] = {
     "purple": (120, 52, 152),
     "pink": (244, 142, 178),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A room, or another part of a scene that has a name. Its index in `Annotations.regions` is its id."""
+
+    name: str
+    outline: Outline
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object, by the id that the sensor instance_id shows."""
+
+    id: int
+    name: str
+    outline: Outline  # its footprint
+    color: str | None = None  # a name of PALETTE that a person would give it
+    region: int = -1
+    low_m: float = 0.0  # height of its underside
+    high_m: float = 0.0
+    asked: bool = True  # whether questions are asked about its kind
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A line of the plan: a wall, or an opening in one."""
+
+    kind: str  # "wall", "opening", "window" or "entrance"
+    start: tuple[float, float]
+    end: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    scene_id: str
+    regions: tuple[Region, ...]
+    things: tuple[Thing, ...]
+    edges: tuple[Edge, ...] = field(default=())

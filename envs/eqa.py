@@ -11,9 +11,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Bool, Float64, Int64
 
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, NUM_ACTIONS, Action
+from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 from eqa.envs.simulator import Goal, Simulator
+from eqa.envs.task import Task
 
 SHAPING = 0.005  # reward for each metre nearer (Das et al. 2018, Sec. 5)
 Info = dict[str, Any]
@@ -28,8 +29,8 @@ class EQAVectorEnv(VectorEnv):
     is the learner's, who knows the answer given.
     Ends: terminated by STOP, truncated after `max_steps`. Autoreset: SAME_STEP, so the observation after an end is the next
     episode's first one, and `final_obs` and `final_info` hold the last ones of the episode that ended.
-    info, each with its mask `_key`: `distance_m` still to walk; `collided`, whether FORWARD was refused; `room`, index of the
-    room that the agent is in, -1 for none; `pose`; `episode_index`, place of the episode in `episodes`.
+    info, each with its mask `_key`: `distance_m` still to walk; `collided`, whether FORWARD was refused; `region`, index of
+    the room that the agent is in, -1 for none; `pose`; `episode_index`, place of the episode in `episodes`.
 
     Agents take the episodes in a random order, all of them before one comes again. `reset(options={"episodes": indices})`
     starts agent n with episode indices[n] instead.
@@ -44,7 +45,7 @@ class EQAVectorEnv(VectorEnv):
         episodes: Sequence[Episode],
         encode: Callable[[str], Sequence[int]],
         num_words: int,
-        max_steps: int = MAX_EPISODE_ACTIONS,
+        max_steps: int | None = None,
     ) -> None:
         """`encode` turns a question into word ids below `num_words`, as `data.vocabulary` does; 0 is left for padding.
 
@@ -52,21 +53,19 @@ class EQAVectorEnv(VectorEnv):
         """
         if not episodes:
             raise ValueError("episodes: expected at least one, got none")
-        if max_steps < 1:
-            raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
+        self.task = Task(simulator, max_steps=max_steps)
         self.simulator = simulator
         self.num_envs = simulator.num_agents
         self.render_mode = "rgb_array"
         self.episodes = list(episodes)
-        self.max_steps = max_steps
+        self.max_steps = self.task.max_steps
         self._goals = [Goal.of(episode) for episode in self.episodes]
         self._scenes = np.array([simulator.scene_index(episode.scene_id) for episode in self.episodes])
         self._starts = np.array([_start(episode) for episode in self.episodes])
         self._questions = _encode([episode.question for episode in self.episodes], encode, num_words)
         self._upcoming: list[int] = []
-        self._steps = np.full(self.num_envs, -1)
+        self._everybody = np.arange(self.num_envs)
         self._episode = np.zeros(self.num_envs, np.int64)
-        self._distance_m = np.zeros(self.num_envs)
         self._frames: np.ndarray | None = None
         self._set_spaces(num_words)
 
@@ -78,7 +77,7 @@ class EQAVectorEnv(VectorEnv):
                 "question": gym.spaces.Box(0, num_words - 1, self._questions.shape[1:], np.int64),
             }
         )
-        self.single_action_space = gym.spaces.Discrete(NUM_ACTIONS)
+        self.single_action_space = gym.spaces.Discrete(len(self.simulator.actions))
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
@@ -97,8 +96,8 @@ class EQAVectorEnv(VectorEnv):
                 f"episodes: expected {self.num_envs} indices from 0 to {len(self.episodes) - 1}, got {chosen}"
             )
         everybody = np.ones(self.num_envs, np.bool_)
-        self._begin(np.arange(self.num_envs), chosen)
-        self._frames = self.simulator.render()["rgb"]
+        self._begin(self._everybody, chosen)
+        self._frames = self._see(self._everybody)
         return self._observation(), self._info(everybody, np.zeros(self.num_envs, np.bool_))
 
     def step(
@@ -107,17 +106,13 @@ class EQAVectorEnv(VectorEnv):
         """One action each. ValueError before `reset`, and for an id that is no action."""
         if self._frames is None:
             raise ValueError("step: no episode has begun; call reset() first")
-        actions = np.asarray(actions)
-        collided = self.simulator.step(actions)
-        self._steps += 1
-        distance_m = self.simulator.distance_m.astype(np.float64)
-        rewards = SHAPING * (self._distance_m - distance_m)
-        self._distance_m = distance_m
+        actions, before_m = np.asarray(actions), self.task.distance_m
+        ended = self.task.step(self._everybody, actions)
+        rewards = SHAPING * (before_m - self.task.distance_m)
         terminated = actions == Action.STOP
-        truncated = ~terminated & (self._steps >= self.max_steps)
-        ended = terminated | truncated
-        frames = self.simulator.render()["rgb"]
-        self._frames = frames
+        truncated = ended & ~terminated
+        collided = self.task.refused
+        self._frames = frames = self._see(self._everybody)
         info: Info = {}
         if ended.any():
             last = self._info(ended, collided)
@@ -125,7 +120,7 @@ class EQAVectorEnv(VectorEnv):
             info["_final_obs"] = ended.copy()
             agents = np.flatnonzero(ended)
             self._begin(agents, self._draw(len(agents)))
-            frames[agents] = self.simulator.render(agents)["rgb"]
+            frames[agents] = self._see(agents)
         everybody = np.ones(self.num_envs, np.bool_)
         return self._observation(), rewards, terminated, truncated, info | self._info(everybody, collided & ~ended)
 
@@ -142,9 +137,12 @@ class EQAVectorEnv(VectorEnv):
         return np.array(drawn, np.int64)
 
     def _begin(self, agents, episodes):
-        self.simulator.reset(agents, self._scenes[episodes], self._starts[episodes], [self._goals[k] for k in episodes])
-        self._episode[agents], self._steps[agents] = episodes, 0
-        self._distance_m[agents] = self.simulator.distance_m[agents]
+        goals = [self._goals[k] for k in episodes]
+        self.task.begin(agents, self._scenes[episodes], self._starts[episodes], goals)
+        self._episode[agents] = episodes
+
+    def _see(self, agents):
+        return self.task.observe(agents, ("rgb",))["rgb"].cpu().numpy()
 
     def _observation(self):
         return {"rgb": self._frames.copy(), "question": self._questions[self._episode]}
@@ -157,10 +155,10 @@ class EQAVectorEnv(VectorEnv):
 
     def _info(self, agents, collided):
         values = {
-            "distance_m": self._distance_m.copy(),
+            "distance_m": self.task.distance_m,
             "collided": collided.copy(),
-            "room": self.simulator.room,
-            "pose": self.simulator.poses,
+            "region": self.simulator.region.cpu().numpy(),
+            "pose": self.simulator.poses.cpu().numpy(),
             "episode_index": self._episode.copy(),
         }
         return values | {f"_{name}": agents.copy() for name in values}

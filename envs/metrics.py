@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from eqa.envs.actions import Action
 
@@ -76,6 +76,16 @@ def _check_walks(distances_m, in_target_room, actions, num_actions, path_m):
         raise ValueError(
             f"num_actions: expected 0 to {actions.shape[1]}, got {np.min(num_actions)} to {np.max(num_actions)}"
         )
+
+
+LEAST_SHARE = 0.01  # of a view's pixels; a target that fills less is hardly seen
+
+
+def target_shares(
+    instance_id: Integer[np.ndarray, "N H W"], targets: Int[np.ndarray, " N"]
+) -> Float64[np.ndarray, " N"]:
+    """The share of each view's pixels that show its target: whether an agent looks at what it was asked about."""
+    return (instance_id == targets[:, None, None]).mean(axis=(1, 2))
 
 
 def inside_polygon(

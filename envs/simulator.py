@@ -1,17 +1,28 @@
-"""`Simulator`: what a world has to offer so that the task can be played in it, for all agents at once.
+"""`World` and `Simulator`: what a world offers so that the task can be played in it, for all agents at once.
 
-Axes: N agents, M of them, K scenes. Poses are (x, z, heading_rad), see `envs.episode`.
+A world opens scenes and knows what is in them; a simulator holds agents in some of its scenes. Arrays of a simulator are
+torch tensors on its device. Those on the CPU share their memory with NumPy.
+
+Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, z, heading_rad), see `envs.episode`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+import torch
+from jaxtyping import Bool, Float32, Float64, Int, Int8, Int64
+from torch import Tensor
 
+from eqa.envs.actions import ActionSet
+from eqa.envs.annotations import Annotations
 from eqa.envs.episode import Episode, Pose
+
+Observation = Mapping[
+    str, Tensor
+]  # by sensor: rgb (M, H, W, 3) uint8, depth (M, H, W) float32 metres, pose (M, 3) float64, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +51,36 @@ class Goal:
         return cls(episode.view_points, episode.goal_radius_m, episode.goal_turn_rad or 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
+
+    actions: Int8[np.ndarray, " T"]
+    poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
+
+    def last(self, num_actions: int) -> "Walk":
+        """Its last `num_actions` actions, all of them where it is shorter."""
+        return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
+
+    def before_end(self, num_actions: int) -> Pose:
+        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
+        if not 1 <= num_actions <= len(self.actions):
+            raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
+        return tuple(self.poses[-num_actions].tolist())
+
+
+Planner = Callable[[Pose], Walk]  # the shortest walk from a pose; ValueError where there is none
+
+
 @runtime_checkable
 class Simulator(Protocol):
     """N agents in K loaded scenes. Agents do not see or touch each other, so many may share a scene."""
 
+    actions: ActionSet
     num_agents: int
-    image_size: tuple[int, int]  # height and width of what `render` gives, pixels
+    scene_ids: Sequence[str]
+    image_size: tuple[int, int]  # height and width of what is seen, pixels
+    device: torch.device
 
     def scene_index(self, scene_id: str) -> int:
         """Place of a loaded scene; ValueError names a scene that is not loaded."""
@@ -55,29 +90,78 @@ class Simulator(Protocol):
         self,
         agents: Int64[np.ndarray, " M"],
         scenes: Int64[np.ndarray, " M"],
-        poses: Float64[np.ndarray, "M 3"],
-        goals: Sequence[Any],
+        poses: Float64[np.ndarray, "M P"],
+        goals: Sequence[Goal],
     ) -> None:
-        """Puts agents somewhere and gives each a goal, in the world's own terms, from which distances are measured."""
+        """Puts agents somewhere and gives each a goal, from which distances are measured.
+
+        ValueError, before anything changes, for a pose where an agent cannot be and a goal that cannot be reached.
+        """
         ...
 
-    def step(self, actions: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
-        """Moves every agent by a primitive action (`envs.actions`; STOP stays); True where a forward move was refused."""
+    def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
+        """Moves every agent by a primitive action (STOP stays); True where a move was refused."""
         ...
 
-    def render(self, agents: Int64[np.ndarray, " M"] | None = None) -> dict[str, np.ndarray]:
-        """What the agents see: rgb (M, H, W, 3) uint8 and what else was asked for; all agents by default."""
+    def observe(self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)) -> Observation:
+        """What some agents see, all by default, by `sensors`: nothing else is drawn."""
+        ...
+
+    def look(
+        self, scenes: Int64[np.ndarray, " V"], poses: Float64[np.ndarray, "V P"], sensors: Sequence[str] = ("rgb",)
+    ) -> Observation:
+        """What an agent would see from any poses of loaded scenes."""
         ...
 
     @property
-    def poses(self) -> Float64[np.ndarray, "N 3"]: ...
+    def poses(self) -> Float64[Tensor, "N P"]: ...
 
     @property
-    def distance_m(self) -> Float32[np.ndarray, " N"]:
+    def distance_m(self) -> Float32[Tensor, " N"]:
         """Geodesic metres from each agent to its goal, 0 inside the goal region."""
         ...
 
     @property
-    def room(self) -> Int64[np.ndarray, " N"]:
-        """Index of the scene's room that each agent is in, -1 for none."""
+    def region(self) -> Int64[Tensor, " N"]:
+        """Index of the scene's region (of a house, its room) that each agent is in, -1 for none."""
         ...
+
+
+@runtime_checkable
+class World(Protocol):
+    """Scenes by their ids, and what is known about them."""
+
+    actions: ActionSet
+
+    def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: object = None) -> Simulator:
+        """A simulator with these scenes, each loaded once; `camera` is the world's own by default."""
+        ...
+
+    def annotations(self, scene_id: str) -> Annotations:
+        """Objects and regions of a scene."""
+        ...
+
+    def distances(
+        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ P"]]
+    ) -> list[Float32[np.ndarray, " _"]]:
+        """Geodesic metres to each goal from the poses of the same place in the list; inf where an agent cannot be."""
+        ...
+
+    def shortest_walks(
+        self, scene_id: str, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
+    ) -> list[Walk | None]:
+        """The walk of a demonstration from each start to the goal of the same place in the list.
+
+        ValueError names a start from which no walk leads to its goal; with `or_none` there is None in its place.
+        """
+        ...
+
+    def planners(self, scene_id: str, goals: Sequence[Goal]) -> list[Planner]:
+        """The expert for each goal, for agents that may come to any pose: a function that is searched for once."""
+        ...
+
+
+def enter(world: World, scene_ids: Sequence[str]) -> tuple[Simulator, Int64[np.ndarray, " N"]]:
+    """A simulator with one agent for each id, in the scenes of that name, each loaded once; and the scene of each agent."""
+    simulator = world.open(list(dict.fromkeys(scene_ids)), num_agents=len(scene_ids))
+    return simulator, np.array([simulator.scene_index(i) for i in scene_ids])

@@ -184,14 +184,14 @@ def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServ
     split, out = arguments.split, arguments.out
     game = Game(
         tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),
-        house=source.house,
+        world=source.world,
         answers=source.vocabulary.answers,
         eyes=source.encode,
         folder=out,
         configuration=source.human_configuration(split),
     )
     run = arguments.run or out
-    replays = Replays(run, house=source.house, episodes=source.episodes, house_seed=source.seed)
+    replays = Replays(run, world=source.world, episodes=source.episodes, house_seed=source.seed)
     return PlayServer(game, replays, port=arguments.port)
 
 

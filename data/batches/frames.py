@@ -189,7 +189,7 @@ class Frames(IterableDataset):
 
 @runtime_checkable
 class HouseSource(Protocol):
-    """What gives houses by split, such as `data.generated.GeneratedEQA`."""
+    """What gives houses by split, such as `data.source.Source`."""
 
     houses: Mapping[str, Sequence[House]]
 

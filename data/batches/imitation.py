@@ -19,11 +19,11 @@ from torch.utils.data import DataLoader, Dataset
 from eqa.data.batches.curriculum import first_counted_action, inflection_weights, inflections, length_batches
 from eqa.data.batches.sampling import own_parts, walk_sizes
 from eqa.data.demonstrations.storage import Demonstrations
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.data.vocabulary import Vocabulary
+from eqa.envs.actions import PADDED_ACTION
 from eqa.envs.episode import Episode
 
-PADDED_ACTION = -1
 NO_ANSWER = -100  # of a question that does not count
 
 
@@ -38,7 +38,9 @@ def last_places(length: int, num_frames: int, also_back: Sequence[int] = ()) -> 
     return np.maximum(length - 1 - back, 0)
 
 
-def last_frames(history: np.ndarray, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
+def last_frames(
+    history: np.ndarray | torch.Tensor, num_frames: int, also_back: Sequence[int] = ()
+) -> np.ndarray | torch.Tensor:
     """The rows of `history` at its `last_places`."""
     return history[last_places(len(history), num_frames, also_back)]
 
@@ -164,7 +166,7 @@ class NavigatorData(pl.LightningDataModule):
 
     def __init__(
         self,
-        source: GeneratedEQA,
+        source: Source,
         *,
         batch_size: int,
         seed: int,
@@ -226,7 +228,7 @@ class AnswererData(pl.LightningDataModule):
 
     def __init__(
         self,
-        source: GeneratedEQA,
+        source: Source,
         *,
         batch_size: int,
         seed: int,

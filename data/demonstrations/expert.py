@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from eqa.envs.actions import Action
-from eqa.envs.navigation.action_search import CostToGo
 from eqa.envs.navigation.floor import side_by_side
-from eqa.envs.navigation.walk import Walk
+from eqa.envs.simulator import Planner, Walk
 
 SAME_PLACE = 1e-6  # metres and radians: a plan's poses are those that the simulator leads through
 
@@ -19,15 +18,15 @@ SAME_PLACE = 1e-6  # metres and radians: a plan's poses are those that the simul
 class Advisor:
     """Actions of the shortest walks from where N agents are to their goals. Who follows a plan costs no new search."""
 
-    def __init__(self, costs: Sequence[CostToGo]) -> None:
-        self.costs = list(costs)
-        self.plans: list[Walk | None] = [None] * len(self.costs)
-        self.step = [0] * len(self.costs)
+    def __init__(self, planners: Sequence[Planner]) -> None:
+        self.planners = list(planners)
+        self.plans: list[Walk | None] = [None] * len(self.planners)
+        self.step = [0] * len(self.planners)
 
     def __call__(self, poses: Float64[np.ndarray, "N 3"], active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
         """The next action of each; STOP at the goal, and for those that are not active. ValueError where no walk leads on."""
         lost = [n for n in np.flatnonzero(active).tolist() if not self._on_plan(n, poses[n])]
-        for n, walk in zip(lost, side_by_side(lambda n: self.costs[n].walk(tuple(poses[n].tolist())), lost)):
+        for n, walk in zip(lost, side_by_side(lambda n: self.planners[n](tuple(poses[n].tolist())), lost)):
             self.plans[n], self.step[n] = walk, 0
         advice = np.full(len(poses), int(Action.STOP), np.int64)
         for n in np.flatnonzero(active).tolist():

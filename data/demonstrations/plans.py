@@ -1,8 +1,7 @@
-"""What an agent that knows the house does from any pose: the shortest walks to a goal, and to the best view of a target.
+"""The walks of an agent that knows the scene to the best view of a target.
 
-Walks are those of the demonstrations: the shortest that keep clear of things, where there are such. A demonstration leads to
-wherever its target is seen well enough; the walk to the best view leads to where it is seen whole, with other things of its
-room, and looks straight at it.
+A demonstration leads to wherever its target is seen well enough. The walk to the best view leads to where the target is seen
+whole, with other things of its room, and looks straight at it.
 
 Axes: N walks, V views.
 """
@@ -14,16 +13,9 @@ from math import atan, degrees, radians, tan
 import numpy as np
 from jaxtyping import Float64, Int8, Int64
 
-from eqa.data.demonstrations.spawns import CLEARANCE_M
 from eqa.envs.episode import Episode
-from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.house import House
-from eqa.envs.navigation.action_search import shortest_walks
-from eqa.envs.navigation.floor import Floor, heading_indices
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
-from eqa.envs.simulator import Goal
+from eqa.envs.simulator import Goal, World
 
 INNER_PX = 64  # of an agent's view, within a picture twice as wide and high
 WIDE = Camera(
@@ -36,26 +28,18 @@ LARGE_ENOUGH, TOO_LARGE = 0.06, 0.25  # shares of a view
 LEAST_SEEN, MANY_OTHERS = 0.003, 5
 
 
-def plans(house: House, goals: Sequence[Goal], spawn_poses: Float64[np.ndarray, "N 3"]) -> list[Int8[np.ndarray, " _"]]:
-    """The actions, STOP last, that lead from each pose to the goal of the same place in the list.
-
-    ValueError names the house and a pose from which no walk leads to its goal.
-    """
-    return _planned(house, [[goal] for goal in goals], spawn_poses)
-
-
 def to_best_views(
-    house: House, episodes: Sequence[Episode], spawn_poses: Float64[np.ndarray, "N 3"]
+    world: World, scene_id: str, episodes: Sequence[Episode], spawn_poses: Float64[np.ndarray, "N 3"]
 ) -> list[Int8[np.ndarray, " _"]]:
     """The actions, STOP last, that lead from each pose to the best view of its episode's target, in exactly its heading.
 
     Where quarter-metre moves do not lead to the best view point, the next best is taken. All end in the episode's goal.
     ValueError for an episode without view points, and for a pose from which no walk leads to any.
     """
-    return _planned(house, best_views(house, episodes), spawn_poses)
+    return _planned(world, scene_id, best_views(world, scene_id, episodes), spawn_poses)
 
 
-def best_views(house: House, episodes: Sequence[Episode]) -> list[list[Goal]]:
+def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list[list[Goal]]:
     """Of each episode one goal for each view point, the best first: as near to it as the episode's goal asks, but looking
     its way.
 
@@ -66,7 +50,7 @@ def best_views(house: House, episodes: Sequence[Episode]) -> list[list[Goal]]:
     poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 3)
     of_episode = np.repeat(np.arange(len(goals)), [len(goal.view_points) for goal in goals])
     targets = np.array([episode.target_object or 0 for episode in episodes])[of_episode]
-    scores = worths(looks(house, poses, targets))
+    scores = worths(looks(world, scene_id, poses, targets))
     ranked = []
     for number, goal in enumerate(goals):
         order = np.argsort(-scores[of_episode == number], kind="stable")
@@ -83,20 +67,20 @@ class Looks:
     others: Int64[np.ndarray, " V"]  # other things that fill at least `LEAST_SEEN` of the view
 
 
-def looks(house: House, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]) -> Looks:
+def looks(world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]) -> Looks:
     """Of views at `poses`, with targets' ids (0 for none), by drawing once what lies around each view as well."""
-    renderer = Renderer(WIDE, ("instance_id",))
-    renderer.load([build_scene(house, load_catalog())])
+    simulator = world.open([scene_id], num_agents=1, camera=WIDE)
     share, whole = np.zeros((2, len(poses)))
     others = np.zeros(len(poses), np.int64)
     inner = slice((WIDE.height_px - INNER_PX) // 2, (WIDE.height_px + INNER_PX) // 2)
     for begin in range(0, len(poses), VIEWS_AT_ONCE):
         part = slice(begin, begin + VIEWS_AT_ONCE)
-        wide = renderer.render(np.zeros(len(poses[part]), np.int32), poses[part])["instance_id"]
+        seen = simulator.look(np.zeros(len(poses[part]), np.int64), poses[part], ("instance_id",))
+        wide = seen["instance_id"].cpu().numpy()
         view = wide[:, inner, inner]
-        shown, around = ((seen == targets[part, None, None]).sum((1, 2)) for seen in (view, wide))
+        shown, around = ((ids == targets[part, None, None]).sum((1, 2)) for ids in (view, wide))
         share[part], whole[part] = shown / INNER_PX**2, shown / np.maximum(around, 1)
-        pixels = np.zeros((len(view), len(house.objects) + 1), np.int64)
+        pixels = np.zeros((len(view), 1 + max(int(view.max(initial=0)), int(targets.max(initial=0)))), np.int64)
         np.add.at(pixels, (np.arange(len(view))[:, None], view.reshape(len(view), -1)), 1)
         pixels[:, 0], pixels[np.arange(len(view)), targets[part]] = 0, 0
         others[part] = (pixels >= LEAST_SEEN * INNER_PX**2).sum(1)
@@ -111,31 +95,22 @@ def worths(seen: Looks) -> Float64[np.ndarray, " V"]:
 
 
 def _planned(
-    house: House, choices: Sequence[Sequence[Goal]], spawn_poses: Float64[np.ndarray, "N 3"]
+    world: World, scene_id: str, choices: Sequence[Sequence[Goal]], spawn_poses: Float64[np.ndarray, "N 3"]
 ) -> list[Int8[np.ndarray, " _"]]:
     """Plans to the first goal of each list that can be reached."""
     if len(choices) != len(spawn_poses):
         raise ValueError(f"spawn_poses: expected one for each of {len(choices)} goals, got {len(spawn_poses)}")
-    heading_indices(np.asarray(spawn_poses).reshape(-1, 3)[:, 2])
     starts = [tuple(pose) for pose in np.asarray(spawn_poses, np.float64).tolist()]
     found: list[Int8[np.ndarray, " _"] | None] = [None] * len(starts)
-    grounds = _grounds(house)
     for rank in range(max(map(len, choices), default=0)):
-        for ground in grounds:
-            left = [n for n, plan in enumerate(found) if plan is None and rank < len(choices[n])]
-            walks = shortest_walks(ground, [choices[n][rank] for n in left], [starts[n] for n in left], or_none=True)
-            for n, walk in zip(left, walks, strict=True):
-                found[n] = None if walk is None else walk.actions
+        left = [n for n, plan in enumerate(found) if plan is None and rank < len(choices[n])]
+        goals = [choices[n][rank] for n in left]
+        walks = world.shortest_walks(scene_id, goals, [starts[n] for n in left], or_none=True)
+        for n, walk in zip(left, walks, strict=True):
+            found[n] = None if walk is None else walk.actions
     for start, plan, goals in zip(starts, found, choices, strict=True):
         if plan is None:
             raise ValueError(
-                f"house {house.id}: no walk from {start} to {goals[0].view_points}; drop this spawn or take another"
+                f"{scene_id}: no walk from {start} to {goals[0].view_points}; drop this spawn or take another"
             )
     return found
-
-
-def _grounds(house: House) -> tuple[Floor, Floor]:
-    """Where an agent keeps clear of things, and where it just fits."""
-    catalog = load_catalog()
-    scene = build_scene(house, catalog)
-    return build_floor(house, scene, catalog.meshes, radius_m=CLEARANCE_M), build_floor(house, scene, catalog.meshes)

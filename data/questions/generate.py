@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from eqa.data.demonstrations.spawns import Place
 from eqa.data.questions.balance import (
     Round,
     could_pass,
@@ -28,6 +27,7 @@ from eqa.data.questions.balance import (
 from eqa.data.questions.journal import Each
 from eqa.data.questions.relations import volume_m3
 from eqa.data.questions.rules import Balance, Rules, load_rules
+from eqa.data.questions.spawns import Place
 from eqa.data.questions.storage import FORMAT, FORMAT_VERSION, QuestionSet
 from eqa.data.questions.templates import Generator, Question
 from eqa.data.questions.view_points import GOAL_RADIUS_M, GOAL_TURNS, Target, ViewPoints, Visible, overview
@@ -61,7 +61,7 @@ def make_questions(
 
     houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
     visible: see `data.questions.view_points`; asked once for each house, about what questions that could be chosen are about.
-    place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.demonstrations.spawns`.
+    place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.questions.spawns`.
     balance: "none", "entropy" or "paired", see `data.questions.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
     each: how `visible` and `place` are asked about all houses, see `envs.workers` and `data.questions.journal`.

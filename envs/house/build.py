@@ -7,7 +7,8 @@ from math import cos, hypot, sin
 
 import numpy as np
 
-from eqa.envs.house.catalog import CLASSES
+from eqa.envs.annotations import Annotations, Edge, Region, Thing
+from eqa.envs.house.catalog import CLASSES, QUERYABLE
 from eqa.envs.house.house import House, HouseObject
 from eqa.envs.house.room_graph import room_graph
 from eqa.envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
@@ -17,6 +18,7 @@ from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.scene import Instances, Materials, Meshes, Scene
 
 _CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
+CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 _SKY_SIZE_M = (9.0, 3.4)
 
 
@@ -198,3 +200,30 @@ def passages(house: House) -> list[list[tuple[float, float]]]:
         a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
         areas.append([tuple(p) for p in (a - across, b - across, b + across, a + across)])
     return areas
+
+
+def annotations(house: House) -> Annotations:
+    """Rooms, objects with their footprints, walls and what is in them."""
+    edges = [Edge("wall", wall.start, wall.end) for wall in house.walls]
+    for opening in house.openings:
+        wall = house.walls[opening.wall]
+        start, end = np.array(wall.start), np.array(wall.end)
+        along = (end - start) / np.hypot(*(end - start))
+        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        kind = opening.kind if opening.kind in ("window", "entrance") else "opening"
+        edges.append(Edge(kind, tuple(a.tolist()), tuple(b.tolist())))
+    things = tuple(
+        Thing(
+            thing.id,
+            thing.category,
+            tuple(thing.footprint()),
+            color=thing.color,
+            region=thing.room,
+            low_m=thing.position[1],
+            high_m=thing.position[1] + thing.size_m[1],
+            asked=thing.category in QUERYABLE,
+        )
+        for thing in house.objects
+    )
+    regions = tuple(Region(room.type, tuple(room.polygon)) for room in house.rooms)
+    return Annotations(house.id, regions, things, tuple(edges))

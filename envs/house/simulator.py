@@ -1,4 +1,4 @@
-"""`HouseSimulator`: N agents in K houses, moved and drawn in one call each, without a loop over agents.
+"""`HouseWorld` opens houses; `HouseSimulator` holds N agents in K of them, moved and drawn in one call each.
 
 Axes: N agents, M of them, K houses, G grid side, B blocks of the grid, S distance fields kept, C free cells of the house
 with most, E polygon corners of all rooms of all houses.
@@ -6,19 +6,24 @@ with most, E polygon corners of all rooms of all houses.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import no_type_check
 
 import gymnasium as gym
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+import torch
+from jaxtyping import Bool, Float32, Float64, Int, Int64
 from numba import njit
+from torch import Tensor
 
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, NUM_ACTIONS, NUM_HEADINGS
-from eqa.envs.episode import Episode
+from eqa.envs.actions import HOUSE_ACTIONS, NUM_HEADINGS
+from eqa.envs.annotations import Annotations
+from eqa.envs.episode import Episode, Pose
 from eqa.envs.eqa import EQAVectorEnv
-from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.build import CLEARANCE_M, annotations, build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
+from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
 from eqa.envs.navigation.floor import (
     FORWARD,
     HEADINGS_RAD,
@@ -29,6 +34,7 @@ from eqa.envs.navigation.floor import (
     Floor,
     cell_at,
     distance_fields,
+    distances_at,
     free_index,
     heading_indices,
     way_is_free,
@@ -36,9 +42,11 @@ from eqa.envs.navigation.floor import (
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
-from eqa.envs.simulator import Goal
+from eqa.envs.simulator import Goal, Planner, Walk
 
 ENV_ID = "EQA-House-v1"
+HOUSES_IN_MEMORY = 1024  # 1.5 MB each; learning by walking comes back to all of them in turns
+FLOORS_IN_MEMORY = 64
 RESOLUTION = 1000  # floor cells a side (Das et al. 2018, Sec. 3)
 
 
@@ -57,12 +65,63 @@ def ready(house: House, *, resolution: int = RESOLUTION) -> ReadyHouse:
     return ReadyHouse(house, scene, build_floor(house, scene, load_catalog().meshes, resolution=resolution))
 
 
+class HouseWorld:
+    """Implements `envs.simulator.World` for houses; `house` gives one by its id. Some that are ready are kept in memory."""
+
+    actions = HOUSE_ACTIONS
+
+    def __init__(self, house: Callable[[str], House]) -> None:
+        self.house = house
+        self._ready = lru_cache(HOUSES_IN_MEMORY)(lambda scene_id: ready(house(scene_id)))
+        self._clear = lru_cache(FLOORS_IN_MEMORY)(self._build_clear)
+
+    def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> "HouseSimulator":
+        """See `envs.simulator.World`; ValueError names a house in which nobody can stand."""
+        return HouseSimulator([self._ready(i) for i in scene_ids], num_agents=num_agents, camera=camera)
+
+    def annotations(self, scene_id: str) -> Annotations:
+        """Rooms, objects and walls of a house."""
+        return annotations(self.house(scene_id))
+
+    def distances(
+        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ P"]]
+    ) -> list[Float32[np.ndarray, " _"]]:
+        """See `envs.simulator.World`; equal goals share a distance field."""
+        floor, distinct = self._ready(scene_id).floor, {goal: k for k, goal in enumerate(dict.fromkeys(goals))}
+        fields = distance_fields(floor, list(distinct))
+        return [distances_at(floor, fields[distinct[goal]], at) for goal, at in zip(goals, poses, strict=True)]
+
+    def shortest_walks(
+        self, scene_id: str, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
+    ) -> list[Walk | None]:
+        """See `envs.simulator.World`; walks keep clear of things where that is possible."""
+        known = self._ready(scene_id)
+        walks = shortest_walks(self._clear(scene_id), goals, starts, or_none=True)
+        left = [n for n, walk in enumerate(walks) if walk is None]
+        close = [goals[n] for n in left], [starts[n] for n in left]
+        for n, walk in zip(left, shortest_walks(known.floor, *close, or_none=or_none), strict=True):
+            walks[n] = walk
+        return walks
+
+    def _build_clear(self, scene_id: str) -> Floor:
+        known = self._ready(scene_id)
+        return build_floor(known.house, known.scene, load_catalog().meshes, radius_m=CLEARANCE_M)
+
+    def planners(self, scene_id: str, goals: Sequence[Goal]) -> list[Planner]:
+        """See `envs.simulator.World`; equal goals share a search."""
+        distinct = list(dict.fromkeys(goals))
+        costs = dict(zip(distinct, costs_to_go(self._ready(scene_id).floor, distinct), strict=True))
+        return [costs[goal].walk for goal in goals]
+
+
 class HouseSimulator:
     """Implements `envs.simulator.Simulator` for generated houses.
 
-    `num_fields` distance fields are kept (2 MB each for a house of 200 m2), the least recently used one makes way; agents
+    What is seen comes from a renderer on the CPU. `num_fields` distance fields are kept (2 MB each for a house of 200 m2), the least recently used one makes way; agents
     with the same house and goal share one. At least one an agent is kept.
     """
+
+    actions, device = HOUSE_ACTIONS, torch.device("cpu")
 
     def __init__(
         self,
@@ -70,7 +129,6 @@ class HouseSimulator:
         *,
         num_agents: int,
         camera: Camera | None = None,
-        sensors: Sequence[str] = ("rgb",),
         resolution: int = RESOLUTION,
         num_fields: int = 64,
     ) -> None:
@@ -79,7 +137,7 @@ class HouseSimulator:
         self.num_agents = num_agents
         self.num_fields = max(num_fields, num_agents)
         self.resolution = resolution
-        self.renderer = Renderer(camera or Camera(), sensors)
+        self.renderer = Renderer(camera or Camera(), ("rgb",))
         self.image_size = (self.renderer.camera.height_px, self.renderer.camera.width_px)
         self.load(houses)
 
@@ -105,6 +163,10 @@ class HouseSimulator:
         self._scene, self._slot = np.zeros(self.num_agents, np.int64), np.full(self.num_agents, -1, np.int64)
         self._position = np.zeros((self.num_agents, 2))
         self._heading = np.zeros(self.num_agents, np.int64)
+
+    @property
+    def scene_ids(self) -> list[str]:
+        return list(self._index)
 
     def scene_index(self, scene_id: str) -> int:
         """Place of a loaded house; ValueError names one that is not loaded."""
@@ -166,61 +228,68 @@ class HouseSimulator:
             self._slot_of[key] = slot
         return [self._slot_of[key] for key in wanted]
 
-    def step(self, actions: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+    def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
         """Moves every agent; True where a forward move was refused. ValueError for an id that is no action."""
-        actions = np.asarray(actions)
-        whole = actions.shape == (self.num_agents,) and np.issubdtype(actions.dtype, np.integer)
-        if not whole or not ((actions >= 0) & (actions < NUM_ACTIONS)).all():
+        actions = torch.as_tensor(actions)
+        whole = actions.shape == (self.num_agents,) and not (actions.is_floating_point() or actions.dtype == torch.bool)
+        if not whole or not ((actions >= 0) & (actions < len(self.actions))).all():
             raise ValueError(
-                f"actions: expected {self.num_agents} whole numbers from 0 to {NUM_ACTIONS - 1}, got {actions!r}"
+                f"actions: expected {self.num_agents} whole numbers from 0 to {len(self.actions) - 1}, got {actions!r}"
             )
         self._check_ready()
         collided = np.zeros(self.num_agents, np.bool_)
         _move(
-            self._position, self._heading, collided, actions.astype(np.int64), self._scene,
+            self._position, self._heading, collided, actions.cpu().numpy().astype(np.int64), self._scene,
             self._free, self._origin, self._cell_m, STEP_X, STEP_Z,
         )  # fmt: skip
-        return collided
+        return torch.from_numpy(collided)
 
-    def render(self, agents: Int64[np.ndarray, " M"] | None = None) -> dict[str, np.ndarray]:
-        """What the agents see, as `Renderer.render` gives it; all agents by default."""
+    def observe(
+        self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)
+    ) -> dict[str, Tensor]:
+        """What some agents see, all by default: sensors of the renderer, and "pose"."""
         self._check_ready(agents)
         chosen = slice(None) if agents is None else agents
-        return self.renderer.render(self._scene[chosen].astype(np.int32), self.poses[chosen])
+        return self.look(self._scene[chosen], self._poses()[chosen], sensors)
+
+    def look(
+        self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 3"], sensors: Sequence[str] = ("rgb",)
+    ) -> dict[str, Tensor]:
+        """What an agent would see from any poses."""
+        drawn = [name for name in sensors if name != "pose"]
+        images = self.renderer.render(scenes.astype(np.int32), poses, sensors=drawn) if drawn else {}
+        if len(drawn) < len(sensors):
+            images["pose"] = poses.copy()
+        return {name: torch.from_numpy(image) for name, image in images.items()}
 
     @property
-    def poses(self) -> Float64[np.ndarray, "N 3"]:
+    def poses(self) -> Float64[Tensor, "N 3"]:
+        return torch.from_numpy(self._poses())
+
+    def _poses(self) -> Float64[np.ndarray, "N 3"]:
         return np.concatenate([self._position, HEADINGS_RAD[self._heading][:, None]], axis=1)
 
     @property
-    def distance_m(self) -> Float32[np.ndarray, " N"]:
+    def distance_m(self) -> Float32[Tensor, " N"]:
         """Geodesic metres to each agent's goal, 0 inside its goal region, NaN for an agent that is nowhere yet."""
         distances = np.empty(self.num_agents, np.float32)
         _look_up(
             distances, self._position, self._scene, self._slot, self._fields,
             self._free, self._starts, self._origin, self._cell_m,
         )  # fmt: skip
-        return distances
+        return torch.from_numpy(distances)
 
     @property
-    def room(self) -> Int64[np.ndarray, " N"]:
+    def region(self) -> Int64[Tensor, " N"]:
         """Index in `House.rooms` of the room that each agent is in; -1 inside a wall's thickness where rooms end before it."""
         rooms = np.empty(self.num_agents, np.int64)
         _find_rooms(rooms, self._position, self._scene, *self._rooms)
-        return rooms
+        return torch.from_numpy(rooms)
 
     def _check_ready(self, agents=None):
         ready = self._ready if agents is None else self._ready[agents]
         if not ready.all():
             raise ValueError(f"{np.count_nonzero(~ready)} agents are nowhere yet; reset them first")
-
-
-def enter(
-    scene_ids: Sequence[str], house: Callable[[str], House | ReadyHouse]
-) -> tuple[HouseSimulator, Int64[np.ndarray, " N"]]:
-    """A simulator with one agent for each id in the houses of that name, each loaded once; and the scene of each agent."""
-    simulator = HouseSimulator([house(i) for i in dict.fromkeys(scene_ids)], num_agents=len(scene_ids))
-    return simulator, np.array([simulator.scene_index(i) for i in scene_ids])
 
 
 def make_house_env(
@@ -231,7 +300,7 @@ def make_house_env(
     encode: Callable[[str], Sequence[int]],
     num_words: int,
     camera: Camera | None = None,
-    max_steps: int = MAX_EPISODE_ACTIONS,
+    max_steps: int | None = None,
 ) -> EQAVectorEnv:
     """What `gymnasium.make_vec("EQA-House-v1", num_envs=…, houses=…, …)` calls: the task in generated houses."""
     simulator = HouseSimulator(houses, num_agents=num_envs, camera=camera)

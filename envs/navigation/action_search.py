@@ -33,8 +33,8 @@ from eqa.envs.navigation.floor import (
     side_by_side,
     way_is_free,
 )
-from eqa.envs.navigation.walk import Walk, replay
-from eqa.envs.simulator import Goal
+from eqa.envs.navigation.walk import replay
+from eqa.envs.simulator import Goal, Walk
 
 Found = TypeVar("Found")
 LATTICE_M = 0.1

@@ -1,34 +1,15 @@
-"""`Walk`: actions and the poses that they lead through, from and to the letters that an `Episode` has.
+"""Walks from and to the letters that an `Episode` has, and the poses that actions lead through.
 
 Axes: T actions of a walk including STOP.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Int8
 
 from eqa.envs.actions import LETTERS, NUM_HEADINGS, Action
 from eqa.envs.episode import Episode, Pose
 from eqa.envs.navigation.floor import FORWARD, HEADINGS_RAD, LEFT, STEP_X, STEP_Z, heading_indices
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
-
-    actions: Int8[np.ndarray, " T"]
-    poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
-
-    def last(self, num_actions: int) -> "Walk":
-        """Its last `num_actions` actions, all of them where it is shorter."""
-        return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
-
-    def before_end(self, num_actions: int) -> Pose:
-        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
-        if not 1 <= num_actions <= len(self.actions):
-            raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
-        return tuple(self.poses[-num_actions].tolist())
+from eqa.envs.simulator import Walk
 
 
 def letters(actions: Int8[np.ndarray, " T"]) -> str:

@@ -36,11 +36,8 @@ class Renderer:
         sensors: Sequence[str] = tuple(SENSORS),
     ) -> None:
         """`sensors`: what `render` gives, names of SENSORS."""
-        unknown = [name for name in sensors if name not in SENSORS]
-        if unknown or not sensors:
-            raise ValueError(f"sensors: expected some of {', '.join(SENSORS)}, got {list(sensors)}")
         self.camera = camera or Camera()
-        self.sensors = tuple(sensors)
+        self.sensors = known_sensors(sensors)
         self.num_scenes = 0
         self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
         self._outside = _outside_image(self.camera)
@@ -58,15 +55,17 @@ class Renderer:
         scene_index: np.ndarray,
         poses: np.ndarray,
         out: Mapping[str, np.ndarray] | None = None,
+        *,
+        sensors: Sequence[str] | None = None,
     ) -> dict[str, np.ndarray]:
         """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, z, heading_rad) of poses (N, 3).
 
         Gives rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W) uint8 and instance_id
-        (N, H, W) uint16, those asked for. `out` gives arrays to write into (an earlier result), so that nothing is
+        (N, H, W) uint16, those asked for: `sensors`, or else the renderer's own. `out` gives arrays to write into (an earlier result), so that nothing is
         allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
         """
         scene_index, poses = self.checked(scene_index, poses)
-        return self.draw(scene_index, self.camera.views(poses), out)
+        return self.draw(scene_index, self.camera.views(poses), out, sensors=sensors)
 
     def checked(self, scene_index: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What `render` was given, as int64 and float64; ValueError as it says."""
@@ -91,14 +90,20 @@ class Renderer:
         return scene_index.astype(np.int64), poses
 
     def draw(
-        self, scene_index: np.ndarray, views: np.ndarray, out: Mapping[str, np.ndarray] | None = None
+        self,
+        scene_index: np.ndarray,
+        views: np.ndarray,
+        out: Mapping[str, np.ndarray] | None = None,
+        *,
+        sensors: Sequence[str] | None = None,
     ) -> dict[str, np.ndarray]:
-        """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Unchecked."""
+        """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Views are unchecked."""
+        asked = self.sensors if sensors is None else known_sensors(sensors)
         num, size = len(views), (self.camera.height_px, self.camera.width_px)
         images, unused = {}, []
         for name, kind in SENSORS.items():
             shape = (num, *size, 3) if name == "rgb" else (num, *size)
-            if name not in self.sensors:
+            if name not in asked:
                 unused.append(np.empty((1,) * len(shape), kind))
             elif out is None:
                 images[name] = np.empty(shape, kind)
@@ -111,6 +116,13 @@ class Renderer:
         if num:
             draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
         return images
+
+
+def known_sensors(sensors: Sequence[str]) -> tuple[str, ...]:
+    """ValueError for none, and for a name that is not in SENSORS."""
+    if not sensors or not set(sensors) <= set(SENSORS):
+        raise ValueError(f"sensors: expected some of {', '.join(SENSORS)}, got {list(sensors)}")
+    return tuple(sensors)
 
 
 def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.envs.progress import console
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import Eyes
 
 _named: set[Path] = set()  # files that were printed: several parts of a run look for the same agent
 
 
-def fitting_agent(checkpoint: str, source: GeneratedEQA, *, row: str | None = None, runs: Path = Path("runs")) -> Agent:
+def fitting_agent(checkpoint: str, source: Source, *, row: str | None = None, runs: Path = Path("runs")) -> NeuralAgent:
     """The agent in the file `checkpoint`, or for "last" the newest under `runs` that plays for `row` of the table, if one is
     given; one that cannot be read is named and passed over. ValueError where there is none with this data's vocabulary and
     encoder."""
@@ -19,7 +19,7 @@ def fitting_agent(checkpoint: str, source: GeneratedEQA, *, row: str | None = No
     remedy = "python train.py +experiment=il with the same words for scale and data makes one"
     for path in paths:
         try:
-            agent = Agent.load(path)
+            agent = NeuralAgent.load(path)
         except ValueError as error:
             if not last:
                 raise

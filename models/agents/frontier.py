@@ -1,24 +1,25 @@
-"""`FrontierWalker`: explores by walking to the nearest frontier of what it has seen (Yamauchi 1997), deaf to the question.
+"""`FrontierAgent`: explores by walking to the nearest frontier of what it has seen (Yamauchi 1997), deaf to the question.
 
 What walking alone is worth: a navigator that hears the question should find its target sooner than one that looks
 everywhere. Each agent draws a map of its own from the depth images that it sees, relative to its spawn; it knows nothing
 of the house. It needs depth and poses without noise, which the worlds give.
 
-Axes: N agents, H W image.
+Axes: N agents, W of them that walk, H W image.
 """
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Int64
 
 from eqa.envs.actions import NUM_HEADINGS, STEP_M, Action
 from eqa.envs.navigation.floor import heading_indices
 from eqa.envs.rendering.camera import Camera
-from eqa.models.agents.oracles import Depth, Start
+from eqa.envs.simulator import Observation
+from eqa.models.agents.agent import EpisodeBatch, Walker
 from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, choose, working_memory
 from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, block_ahead, empty_maps, look
 
 
-class FrontierWalker:
+class FrontierAgent(Walker):
     """Walks to the nearest frontier, looks again after each action, and stops once it has turned round with none left.
 
     `per_turn_m` is how much further a frontier counts for each turn of 9 degrees that it takes to look at it. At 0 it is
@@ -27,7 +28,7 @@ class FrontierWalker:
     that gives the depth images.
     """
 
-    needs = "depth"
+    sensors = ("depth", "pose")
 
     def __init__(self, camera: Camera | None = None, *, per_turn_m: float = 2.0, smallest: int = 4) -> None:
         self.camera = camera or Camera()
@@ -40,31 +41,36 @@ class FrontierWalker:
         self.memory = working_memory()
         self.per_turn, self.smallest = round(per_turn_m / CELL_M * PER_CELL), smallest
 
-    def begin(self, start: Start) -> None:
-        self.spawns = start.poses
-        self.state, self.clearance = empty_maps(len(start.poses))
-        self.before = np.full_like(start.poses, np.nan)
-        self.moved = np.full(len(start.poses), Action.STOP, np.int64)
-        self.aims = np.full(len(start.poses), -1, np.int64)
-        self.looked_round = np.zeros(len(start.poses), np.int64)
+    def reset(self, batch: EpisodeBatch) -> None:
+        self.spawns = batch.poses
+        self.state, self.clearance = empty_maps(len(batch.poses))
+        self.before = np.full_like(batch.poses, np.nan)
+        self.moved = np.full(len(batch.poses), Action.STOP, np.int64)
+        self.aims = np.full(len(batch.poses), -1, np.int64)
+        self.looked_round = np.zeros(len(batch.poses), np.int64)
 
-    def act(self, seen: Depth, active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """The next actions; ValueError for images of another camera's size."""
-        expected = (len(active), self.camera.height_px, self.camera.width_px)
-        if seen.depth_m.shape != expected:
-            raise ValueError(f"depth_m: expected the camera's {expected}, got {seen.depth_m.shape}; pass this camera")
-        places = np.where(active[:, None], seen.poses, self.spawns) - self.spawns * [1, 1, 0]
+        seen, now = (observation[name].cpu().numpy() for name in self.sensors)
+        size = (self.camera.height_px, self.camera.width_px)
+        if seen.shape[1:] != size:
+            raise ValueError(f"depth: expected the camera's {size}, got {seen.shape[1:]}; pass this camera")
+        active = np.zeros(len(self.spawns), np.bool_)
+        active[agents] = True
+        depth, poses = np.zeros((len(active), *size), np.float32), self.spawns.copy()
+        depth[agents], poses[agents] = seen, now
+        places = poses - self.spawns * [1, 1, 0]
         if not (np.abs(places[:, :2]) <= FARTHEST_M).all():
             raise ValueError(f"poses: expected at most {FARTHEST_M} m from the spawn, got one further; begin anew")
-        refused = active & (self.moved == Action.FORWARD) & (seen.poses == self.before).all(1)
+        refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
         maps = (self.state, self.clearance)
         block_ahead(*maps, refused, places, STEP_M)
-        look(*maps, seen.depth_m, active, places, self.rays)
+        look(*maps, depth, active, places, self.rays)
         actions = np.full(len(active), Action.STOP, np.int64)
         headings, options = heading_indices(places[:, 2]), (self.per_turn, self.smallest)
         choose(actions, self.aims, *maps, active, places, headings, *options, self.memory)
         done = actions == NOTHING_LEFT
         self.looked_round += done
         actions[done] = np.where(self.looked_round[done] > NUM_HEADINGS, Action.STOP, Action.LEFT)
-        self.moved, self.before = actions, seen.poses.copy()
-        return actions
+        self.moved, self.before = actions, poses
+        return actions[agents]

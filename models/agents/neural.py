@@ -1,4 +1,4 @@
-"""`Agent`: encoder, navigator and answerer with their vocabulary; the thing that is trained, saved and evaluated.
+"""`NeuralAgent`: encoder, navigator and answerer with their vocabulary; the thing that is trained, saved and evaluated.
 
 Axes: B frames, H W frame, F features.
 """
@@ -31,7 +31,7 @@ FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
 
 
-class Agent(nn.Module):
+class NeuralAgent(nn.Module):
     """Walks and answers.
 
     `config` is what the run was composed from, plain values only; it is kept for the reader and never instantiated.
@@ -91,7 +91,7 @@ class Agent(nn.Module):
             torch.save(document, aside)
 
     @classmethod
-    def load(cls, path: Path) -> "Agent":
+    def load(cls, path: Path) -> "NeuralAgent":
         """Reads what `save` wrote, in evaluation mode on the CPU; ValueError names the file and what is wrong with it."""
         with named(path, "cannot be read as an agent's checkpoint", REMEDY):
             document = torch.load(path, map_location="cpu", weights_only=True)

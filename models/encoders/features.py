@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float16, UInt8
+from torch import Tensor
 
 from eqa.models.encoders.cnn import Encoder, Precision, load_encoder
 from eqa.models.encoders.imagenet import Backbone, load_pretrained
@@ -47,10 +48,14 @@ class Eyes:
         """A network of torchvision's with its own weights, see `models.encoders.imagenet.load_pretrained`."""
         return cls(load_pretrained(name, weights=weights, grid=grid), precision=precision)
 
-    def __call__(self, rgb: UInt8[np.ndarray, "B H W 3"]) -> Float16[np.ndarray, "B F"]:
-        features = np.empty((len(rgb), self.encoder.feature_size), np.float16)
-        device = next(self.frozen.buffers()).device
-        for first in range(0, len(rgb), BATCH):
-            frames = torch.from_numpy(rgb[first : first + BATCH]).to(device)
-            features[first : first + BATCH] = self.frozen(frames).half().cpu().numpy()
+    @property
+    def device(self) -> torch.device:
+        return next(self.frozen.buffers()).device
+
+    def __call__(self, rgb: UInt8[Tensor, "B H W 3"] | UInt8[np.ndarray, "B H W 3"]) -> Float16[Tensor, "B F"]:
+        """Features on the encoder's device; frames that are there already are not copied."""
+        frames = torch.as_tensor(rgb)
+        features = torch.empty(len(frames), self.encoder.feature_size, dtype=torch.float16, device=self.device)
+        for first in range(0, len(frames), BATCH):
+            features[first : first + BATCH] = self.frozen(frames[first : first + BATCH].to(self.device)).half()
         return features

@@ -1,7 +1,7 @@
 """`Game`: a person walks in an agent's place, under its limits, and every walk is kept: HumanNav of Das et al. (2018, Table 1).
 
 The person gets what the agent gets: the question, the walk that led to the spawn where there is one, the same view, the
-same four actions, at most `MAX_EPISODE_ACTIONS` of them, and no map. The answer is one of the vocabulary's.
+same actions, as many of them at most, and no map. The answer is one of the vocabulary's.
 
 Axes: T actions of a walk; it has T + 1 poses.
 """
@@ -10,7 +10,7 @@ import base64
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,21 +20,19 @@ from PIL import Image
 
 from eqa.data.demonstrations.human import HumanWalk, join_walks, load_walks, save_walk
 from eqa.data.demonstrations.storage import Recording
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
+from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
-from eqa.envs.house.build import build_scene
-from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseSimulator
-from eqa.envs.metrics import walk_metrics
+from eqa.envs.metrics import LEAST_SHARE, target_shares, walk_metrics
 from eqa.envs.navigation.walk import walk_of
-from eqa.envs.rendering.target_visibility import LEAST_SHARE, target_shares
-from eqa.envs.simulator import Goal
+from eqa.envs.simulator import Goal, World
+from eqa.envs.task import Task as Walking
+from eqa.envs.task import Trajectories
 from eqa.models.encoders.features import Eyes
 from eqa.models.evaluation.run_tables import write_rows
 
 LINE = "HumanNav"  # of the results table
 SPAWNS = ("T-10", "T-30", "T-50", "random")
+ALONE = np.zeros(1, np.int64)  # the one agent, and the one scene
 READY, WALKING, ANSWERING, DONE = "ready", "walking", "answering", "done"
 
 
@@ -72,25 +70,6 @@ def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task
     return [tasks[turn] for turn in range(turns) for tasks in of_house.values() if turn < len(tasks)]
 
 
-@dataclass(slots=True)
-class Trace:
-    """What happened on the walk up to now; poses, distances and rooms begin with the spawn's."""
-
-    frames: list[np.ndarray] = field(default_factory=list)
-    actions: list[int] = field(default_factory=list)
-    poses: list[np.ndarray] = field(default_factory=list)
-    distances_m: list[float] = field(default_factory=list)
-    rooms: list[int] = field(default_factory=list)
-    time_s: list[float] = field(default_factory=list)
-    collisions: int = 0
-    bumped: bool = False
-
-    def look(self, simulator: HouseSimulator) -> None:
-        self.poses.append(simulator.poses[0])
-        self.distances_m.append(float(simulator.distance_m[0]))
-        self.rooms.append(int(simulator.room[0]))
-
-
 class Game:
     """One task after the other: `begin`, then `act` until the walk ends, then `answer`, which stores it.
 
@@ -102,14 +81,14 @@ class Game:
         self,
         tasks: Sequence[Task],
         *,
-        house: Callable[[str], House],
+        world: World,
         answers: Sequence[str],
         eyes: Eyes,
         folder: Path,
         configuration: Mapping,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.house, self.answers, self.eyes, self.folder = house, tuple(answers), eyes, folder
+        self.world, self.answers, self.eyes, self.folder = world, tuple(answers), eyes, folder
         self.configuration, self.clock = configuration, clock
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
@@ -118,13 +97,18 @@ class Game:
 
     def state(self) -> dict:
         """What the page shows, as JSON can hold it: never where the person is, nor the answer."""
-        known = {"phase": self.phase, "saved": len(self.rows), "left": len(self.tasks), "limit": MAX_EPISODE_ACTIONS}
+        known = {
+            "phase": self.phase,
+            "saved": len(self.rows),
+            "left": len(self.tasks),
+            "limit": self.world.actions.max_steps,
+        }
         if self.phase == DONE:
             return known
         task = self.tasks[0]
-        known |= {"question": task.episode.question, "spawn": task.spawn, "step": len(self.trace.actions)}
+        known |= {"question": task.episode.question, "spawn": task.spawn, "step": int(self.walk.steps[0])}
         if self.phase != READY:
-            known |= {"frame": picture(self.trace.frames[-1]), "bumped": self.trace.bumped}
+            known |= {"frame": picture(self.frames[-1]), "bumped": bool(self.walk.refused[0])}
         return known | ({"answers": list(self.answers)} if self.phase == ANSWERING else {})
 
     def history(self) -> list[str]:
@@ -133,31 +117,26 @@ class Game:
         poses = self.tasks[0].history
         if not len(poses):
             return []
-        frames = self.simulator.renderer.render(np.zeros(len(poses), np.int32), poses)["rgb"]
+        frames = self.simulator.look(np.zeros(len(poses), np.int64), poses)["rgb"].numpy()
         return [picture(frame, "JPEG") for frame in frames]
 
     def begin(self) -> None:
         """Shows the first view; from here on time counts."""
         self._expect(READY)
-        self.trace.look(self.simulator)
         self._see()
         self.phase, self.began, self.started = WALKING, datetime.now(UTC).isoformat(), self.clock()
 
     def act(self, action: int, step: int) -> None:
         """Takes an action; `step` is the number of those before it, so that none that is sent twice counts twice."""
         self._expect(WALKING)
-        trace = self.trace
-        if step != len(trace.actions):
-            raise ValueError(f"step: expected {len(trace.actions)}, the number of actions up to now, got {step}")
+        if step != self.walk.steps[0]:
+            raise ValueError(f"step: expected {self.walk.steps[0]}, the number of actions up to now, got {step}")
         time_s = self.clock() - self.started
-        collided = bool(self.simulator.step(np.array([action]))[0])
-        trace.bumped, trace.collisions = collided, trace.collisions + collided
-        trace.actions.append(int(action))
-        trace.time_s.append(time_s)
-        trace.look(self.simulator)
+        over = self.walk.step(ALONE, np.array([action]))[0]
+        self.time_s.append(time_s)
         if action != Action.STOP:
             self._see()
-        if action == Action.STOP or len(trace.actions) == MAX_EPISODE_ACTIONS:
+        if over:
             self.phase = ANSWERING
 
     def answer(self, answer: str) -> Path:
@@ -165,20 +144,20 @@ class Game:
         self._expect(ANSWERING)
         if answer not in self.answers:
             raise ValueError(f"answer: expected one of the vocabulary's {len(self.answers)}, got {answer!r}")
-        task, trace, num = self.tasks[0], self.trace, len(self.trace.actions)
+        task, walked = self.tasks[0], self.walk.trajectories()
+        num = int(walked.num_actions[0])
         recording = Recording(
             episodes=[task.episode],
             lengths=np.array([num]),
-            features=self.eyes(np.stack(trace.frames[:num])),
-            actions=np.array(trace.actions, np.int8),
-            poses=np.array(trace.poses[:num]),
-            distance_m=np.array(trace.distances_m[:num], np.float32),
+            features=self.eyes(np.stack(self.frames[:num])).cpu().numpy(),
+            actions=walked.actions[0].astype(np.int8),
+            poses=walked.poses[0, :num],
+            distance_m=walked.distances_m[0, :num].astype(np.float32),
         )
-        scene = build_scene(self.simulator.houses[0], load_catalog())
-        last, target = trace.poses[-1][None], np.array([task.episode.target_object])
-        seen = target_shares([scene], np.zeros(1, np.int64), last, target)[0] >= LEAST_SHARE
-        row = row_of(task, trace, answer, seen=bool(seen))
-        walk = HumanWalk(recording, np.array(trace.time_s), self.began, row)
+        last = self.simulator.look(ALONE, walked.ends, ("instance_id",))["instance_id"].numpy()
+        seen = target_shares(last, np.array([task.episode.target_object]))[0] >= LEAST_SHARE
+        row = row_of(task, walked, answer, seen=bool(seen))
+        walk = HumanWalk(recording, np.array(self.time_s), self.began, row)
         path = save_walk(self.folder, walk, self.configuration)
         write_rows(self.folder / "metrics.jsonl", [*self.rows, walk.row])
         self.rows.append(walk.row)
@@ -188,30 +167,31 @@ class Game:
 
     def _next(self) -> None:
         """Enters the next task's house, unless it is the one before."""
-        self.trace, self.phase = Trace(), READY if self.tasks else DONE
+        self.frames: list[np.ndarray] = []
+        self.time_s: list[float] = []
+        self.phase = READY if self.tasks else DONE
         if self.phase == DONE:
             return
         episode = self.tasks[0].episode
-        if not hasattr(self, "simulator") or self.simulator.houses[0].id != episode.scene_id:
-            self.simulator = HouseSimulator([self.house(episode.scene_id)], num_agents=1)
+        if not hasattr(self, "simulator") or self.simulator.scene_ids[0] != episode.scene_id:
+            self.simulator = self.world.open([episode.scene_id], num_agents=1)
         pose = np.array([episode.spawns[self.tasks[0].spawn].pose])
-        self.simulator.reset(np.zeros(1, np.int64), np.zeros(1, np.int64), pose, [Goal.of(episode)])
+        self.walk = Walking(self.simulator)
+        self.walk.begin(ALONE, np.zeros(1, np.int64), pose, [Goal.of(episode)])
 
     def _see(self) -> None:
-        self.trace.frames.append(self.simulator.render()["rgb"][0])
+        self.frames.append(self.walk.observe(ALONE, ("rgb",))["rgb"][0].numpy())
 
     def _expect(self, phase: str) -> None:
         if self.phase != phase:
             raise ValueError(f"expected to be {phase}, is {self.phase}; reload the page")
 
 
-def row_of(task: Task, trace: Trace, answer: str, *, seen: bool) -> dict:
+def row_of(task: Task, walked: Trajectories, answer: str, *, seen: bool) -> dict:
     """A walk as a row of metrics.jsonl, see `models.evaluation.evaluate`; a person ranks no answers, so `rank` is None."""
-    episode, num = task.episode, len(trace.actions)
-    in_room = np.array([trace.rooms]) == episode.target_room
-    poses = np.array(trace.poses)
-    path_m = np.array([np.linalg.norm(np.diff(poses[:, :2], axis=0), axis=1).sum()])
-    measured = walk_metrics(np.array([trace.distances_m]), in_room, np.array([trace.actions]), np.array([num]), path_m)
+    episode = task.episode
+    in_room = walked.regions == episode.target_room
+    measured = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
     metrics = {name: float(values[0]) for name, values in measured.items()}
     named = ("episode_id", "scene_id", "question_type", "question", "answer")
     return (
@@ -220,15 +200,15 @@ def row_of(task: Task, trace: Trace, answer: str, *, seen: bool) -> dict:
         | metrics
         | {
             "seen": float(seen),
-            "collisions": trace.collisions,
+            "collisions": int(walked.refused.sum()),
             "predicted": answer,
             "correct": float(answer == episode.answer),
             "rank": None,
         }
         | {
-            "actions": trace.actions,
-            "poses": poses.round(4).tolist(),
-            "distances": [round(float(d), 3) for d in trace.distances_m],
+            "actions": walked.actions[0].tolist(),
+            "poses": walked.poses[0].round(4).tolist(),
+            "distances": [round(float(d), 3) for d in walked.distances_m[0]],
         }
     )
 

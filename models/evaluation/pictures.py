@@ -11,13 +11,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from eqa.envs.annotations import PALETTE
+from eqa.envs.annotations import PALETTE, Annotations
 from eqa.envs.files import atomic_write
-from eqa.envs.house.build import build_scene
-from eqa.envs.house.catalog import QUERYABLE, load_catalog
-from eqa.envs.house.house import House
-from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.simulator import World
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -28,40 +24,39 @@ from matplotlib.patches import Polygon
 
 GIF_FRAME_MS = 160
 NUM_VIEWS = 6  # beside a plan
+EDGES = {  # colour, width and order of drawing
+    "wall": ("#333333", 2.2, 3),
+    "opening": ("#f6f4ef", 2.4, 4),
+    "window": ("#8cc7ee", 2.4, 4),
+    "entrance": ("#8a5a2b", 2.4, 4),
+}
 PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they are in inches
 
 
-def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
-    """A floor plan from above, north (-Z) up: rooms with their types, walls, openings, objects in their colours."""
-    for room in house.rooms:
-        axis.add_patch(Polygon(room.polygon, closed=True, facecolor="#f6f4ef", edgecolor="none"))
-        x, z = np.mean(room.polygon, axis=0)
-        axis.text(x, z, room.type, ha="center", va="center", fontsize=7, color="#777777", zorder=1)
-    for thing in house.objects:
+def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> None:
+    """A plan from above, north (-Z) up: regions with their names, walls, openings, objects in their colours."""
+    for region in scene.regions:
+        axis.add_patch(Polygon(region.outline, closed=True, facecolor="#f6f4ef", edgecolor="none"))
+        x, z = np.mean(region.outline, axis=0)
+        axis.text(x, z, region.name, ha="center", va="center", fontsize=7, color="#777777", zorder=1)
+    for thing in scene.things:
         color = np.array(PALETTE.get(thing.color, (200, 200, 200))) / 255
         is_target = thing.id == target
         axis.add_patch(
             Polygon(
-                thing.footprint(),
+                thing.outline,
                 closed=True,
                 facecolor=color,
                 edgecolor="red" if is_target else "#55555588",
                 linewidth=2.5 if is_target else 0.4,
-                alpha=0.9 if thing.category in QUERYABLE else 0.5,
+                alpha=0.9 if thing.asked else 0.5,
                 zorder=6 if is_target else 2,
             )
         )
-    for wall in house.walls:
-        axis.plot(
-            *zip(wall.start, wall.end, strict=True), color="#333333", linewidth=2.2, zorder=3, solid_capstyle="butt"
-        )
-    for opening in house.openings:
-        wall = house.walls[opening.wall]
-        start, end = np.array(wall.start), np.array(wall.end)
-        along = (end - start) / np.hypot(*(end - start))
-        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
-        color = {"window": "#8cc7ee", "entrance": "#8a5a2b"}.get(opening.kind, "#f6f4ef")
-        axis.plot(*zip(a, b, strict=True), color=color, linewidth=2.4, zorder=4, solid_capstyle="butt")
+    for edge in scene.edges:
+        color, width, order = EDGES[edge.kind]
+        ends = zip(edge.start, edge.end, strict=True)
+        axis.plot(*ends, color=color, linewidth=width, zorder=order, solid_capstyle="butt")
     axis.autoscale_view()
     axis.set_aspect("equal")
     axis.invert_yaxis()
@@ -69,12 +64,12 @@ def draw_plan(axis: Axes, house: House, *, target: int | None = None) -> None:
 
 
 def plan_image(
-    house: House, *, target: int | None = None, longest_px: int = 1600
+    scene: Annotations, *, target: int | None = None, longest_px: int = 1600
 ) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
     """The floor plan without margins, to draw on; (x, z) of its top left corner, width and height in metres."""
     figure = Figure(figsize=(PLAN_INCHES, PLAN_INCHES), dpi=longest_px / PLAN_INCHES)
     axis = figure.add_axes((0, 0, 1, 1))
-    draw_plan(axis, house, target=target)
+    draw_plan(axis, scene, target=target)
     (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     width, height = right - left, bottom - top
     figure.set_size_inches(np.array([width, height]) / max(width, height) * PLAN_INCHES)
@@ -91,11 +86,10 @@ def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label
     axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
 
 
-def frames_along(house: House, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
+def frames_along(world: World, scene_id: str, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
     """What is seen from each pose of a walk."""
-    renderer = Renderer(Camera(), ("rgb",))
-    renderer.load([build_scene(house, load_catalog())])
-    return renderer.render(np.zeros(len(poses), np.int32), np.array(poses))["rgb"]
+    simulator = world.open([scene_id], num_agents=1)
+    return simulator.look(np.zeros(len(poses), np.int64), np.array(poses))["rgb"].cpu().numpy()
 
 
 def some_views(frames: UInt8[np.ndarray, "T H W 3"]) -> list[tuple[str, np.ndarray]]:
@@ -106,7 +100,7 @@ def some_views(frames: UInt8[np.ndarray, "T H W 3"]) -> list[tuple[str, np.ndarr
 
 def plan_of_walk(
     path: Path,
-    house: House,
+    scene: Annotations,
     *,
     target: int | None,
     title: str,
@@ -117,7 +111,7 @@ def plan_of_walk(
     figure = plt.figure(figsize=(12.5, 7), layout="constrained")
     plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     axis = plan.subplots()
-    draw_plan(axis, house, target=target)
+    draw_plan(axis, scene, target=target)
     for poses, color, label, style in walks:
         draw_walk(axis, poses, color=color, label=label, style=style)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=len(walks), frameon=False, fontsize=9)

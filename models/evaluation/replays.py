@@ -8,12 +8,8 @@ import numpy as np
 
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
-from eqa.envs.house.build import build_scene
-from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.house import House
 from eqa.envs.reading import named, parsed, read_lines
-from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.simulator import Simulator, World
 from eqa.models.evaluation.human import picture
 from eqa.models.evaluation.pictures import plan_image
 
@@ -30,16 +26,16 @@ class Replays:
         self,
         folder: Path,
         *,
-        house: Callable[[str], House],
+        world: World,
         episodes: Callable[[str], list[Episode]],
         house_seed: int | None = None,
     ) -> None:
-        self.path, self.house, self.episodes = folder / "metrics.jsonl", house, episodes
+        self.path, self.world, self.episodes = folder / "metrics.jsonl", world, episodes
         played = _house_seed(folder / "run.json")
         if None not in (played, house_seed) and played != house_seed:
             raise ValueError(f"{folder}: was played in the houses of data.seed={played}; add data.seed={played}")
         self._targets: dict[str, dict[str, int | None]] = {}
-        self._drawn: tuple[str, Renderer] | None = None
+        self._drawn: tuple[str, Simulator] | None = None
 
     def rows(self) -> list[dict]:
         """Those that walked, in short, each with its place in the file; read anew, as a run goes on."""
@@ -55,10 +51,10 @@ class Replays:
         if not 0 <= number < len(rows) or not rows[number]["poses"]:
             raise ValueError(f"row: expected one of the {len(rows)} rows that walked, got {number}")
         row = rows[number]
-        house = self.house(row["scene_id"])
-        plan, (left, top, width, height) = plan_image(house, target=self._target(row))
+        scene_id = row["scene_id"]
+        plan, (left, top, width, height) = plan_image(self.world.annotations(scene_id), target=self._target(row))
         poses = np.array(row["poses"], np.float64)
-        frames = self._renderer(house).render(np.zeros(len(poses), np.int32), poses)["rgb"]
+        frames = self._simulator(scene_id).look(np.zeros(len(poses), np.int64), poses)["rgb"].cpu().numpy()
         return {
             "row": number,
             "spawn": _spawn(row),
@@ -81,12 +77,10 @@ class Replays:
             self._targets[split] = {e.episode_id: e.target_object for e in self.episodes(split)}
         return self._targets[split].get(row["episode_id"])
 
-    def _renderer(self, house: House) -> Renderer:
-        """With the house in it; the last one is kept, as one looks at several walks in a house."""
-        if self._drawn is None or self._drawn[0] != house.id:
-            renderer = Renderer(Camera(), ("rgb",))
-            renderer.load([build_scene(house, load_catalog())])
-            self._drawn = house.id, renderer
+    def _simulator(self, scene_id: str) -> Simulator:
+        """That of the last scene is kept."""
+        if self._drawn is None or self._drawn[0] != scene_id:
+            self._drawn = scene_id, self.world.open([scene_id], num_agents=1)
         return self._drawn[1]
 
 

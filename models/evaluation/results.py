@@ -9,12 +9,12 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.agents.checkpoints import fitting_agent
-from eqa.models.agents.neural import Agent
-from eqa.models.agents.oracles import NavigatorWalker
+from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import Eyes
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
 from eqa.models.evaluation.evaluate import Evaluation
@@ -45,7 +45,7 @@ class AgentResults:
     def __init__(
         self,
         *,
-        source: GeneratedEQA,
+        source: Source,
         folder: Path,
         configuration: dict,
         split: str,
@@ -63,7 +63,7 @@ class AgentResults:
         parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
         for module in fitted.values():
             parts |= module.parts
-        agent = Agent(
+        agent = NeuralAgent(
             encoder=self.source.encode.encoder,
             **parts,
             vocabulary=self.source.vocabulary,
@@ -84,9 +84,9 @@ class AgentResults:
             against=against,
         )
 
-    def _starts(self, modules: Iterable[pl.LightningModule]) -> list[Agent]:
+    def _starts(self, modules: Iterable[pl.LightningModule]) -> list[NeuralAgent]:
         """The agent that was gone on from, as ready to stop as learning began, and less or more so."""
-        starts: dict[str, Agent] = {}
+        starts: dict[str, NeuralAgent] = {}
         own = self.other.navigator.stop_odds
         for stop_odds in (*(getattr(module, "stop_odds", own) for module in modules), *self.also_at):
             start = copy.deepcopy(self.other)
@@ -102,15 +102,15 @@ def known_plays(plays: str) -> str:
 
 
 def write_results(
-    agent: Agent,
-    source: GeneratedEQA,
+    agent: NeuralAgent,
+    source: Source,
     *,
     folder: Path,
     split: str,
     seed: int,
     eyes: Eyes,
     plays: str = "all",
-    against: Sequence[Agent] = (),
+    against: Sequence[NeuralAgent] = (),
 ) -> list[dict]:
     """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
 
@@ -127,7 +127,7 @@ def write_results(
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
             answered_by[agent.name][other.name] = other.answerer
             continue
-        beside[other.name] = NavigatorWalker(other.navigator)
+        beside[other.name] = NavigatorAgent(other.navigator, eyes)
         answered_by[other.name] = {other.name: other.answerer}
         if not _same(other.answerer, agent.answerer):
             mixed.append(f"{other.name}: {agent.name}")
@@ -150,7 +150,7 @@ def write_results(
     return rows
 
 
-def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
+def _comparable(other: NeuralAgent, agent: NeuralAgent, eyes: Eyes) -> None:
     if other.name == agent.name:
         raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
     if other.vocabulary != agent.vocabulary or Eyes(other.encoder).identity != eyes.identity:
@@ -187,11 +187,10 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
         walk = place[row["episode_id"]]
         shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []
         episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
-        house = source.house(episode.scene_id)
-        frames = frames_along(house, row["poses"])
+        frames = frames_along(source.world, episode.scene_id, row["poses"])
         plan_of_walk(
             folder / "plans" / f"{number:02d}_{row['episode_id']}.png",
-            house,
+            source.world.annotations(episode.scene_id),
             target=episode.target_object,
             title=f"{row['question']}  agent: {row['predicted']}, truth: {row['answer']}\n"
             f"{row['d_0']:.1f} m away at the spawn, {row['d_T']:.1f} m at the end",

@@ -18,7 +18,7 @@ from jaxtyping import Float16
 
 from eqa.data.batches.imitation import AnswererData, LastFrames
 from eqa.data.batches.rl_episodes import Practice, Spawning
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write, build_once
@@ -39,7 +39,7 @@ class OwnEndsData(AnswererData):
 
     def __init__(
         self,
-        source: GeneratedEQA,
+        source: Source,
         *,
         checkpoint: str,
         row: str | None,

@@ -8,7 +8,7 @@ beside the demonstrations.
 Axes: N walks in lockstep, S frames of some walks, end to end.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,16 +21,14 @@ from torch.nn.utils.rnn import pad_sequence
 from eqa.data.batches.imitation import NavigatorData
 from eqa.data.demonstrations.expert import Advisor
 from eqa.data.demonstrations.storage import Demonstrations, Recording, write
-from eqa.data.generated import Encode, GeneratedEQA
+from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
+from eqa.envs.actions import PADDED_ACTION, Action
 from eqa.envs.episode import Episode
 from eqa.envs.files import build_once
-from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseSimulator, enter
-from eqa.envs.navigation.action_search import costs_to_go
 from eqa.envs.progress import progress
-from eqa.envs.simulator import Goal
+from eqa.envs.simulator import Goal, Observation, Planner, World, enter
+from eqa.envs.task import Task, play
 
 LOCKSTEP = 48
 
@@ -41,7 +39,7 @@ class DaggerData(NavigatorData):
     Walks are kept under `folder`, one file an epoch, so that a run that goes on learns from the same ones.
     """
 
-    def __init__(self, source: GeneratedEQA, *, folder: str, walks: int, first_epoch: int, beta: float, **of_data):
+    def __init__(self, source: Source, *, folder: str, walks: int, first_epoch: int, beta: float, **of_data):
         super().__init__(source, **of_data)
         if walks < 1 or first_epoch < 0 or not 0 <= beta <= 1:
             got = f"walks={walks}, first_epoch={first_epoch}, beta={beta}"
@@ -64,7 +62,7 @@ class DaggerData(NavigatorData):
         episodes = some_houses(self.source.demonstrations("train").episodes, self.walks, rng)
         walk = OwnWalks(
             self.trainer.lightning_module.navigator,
-            house=self.source.house,
+            world=self.source.world,
             encode=self.source.encode,
             vocabulary=self.source.vocabulary,
             beta=self.beta,
@@ -99,7 +97,7 @@ class OwnWalks:
     """Lets a navigator walk, the expert helping with chance `beta`."""
 
     navigator: nn.Module
-    house: Callable[[str], House]
+    world: World
     encode: Encode
     vocabulary: Vocabulary
     beta: float
@@ -121,47 +119,67 @@ class OwnWalks:
 
     @torch.no_grad()
     def _walk(self, episodes: Sequence[Episode]) -> tuple[Recording, Int64[np.ndarray, " S"]]:
-        simulator, scenes = enter([episode.scene_id for episode in episodes], self.house)
-        goals = [Goal.of(episode) for episode in episodes]
-        simulator.reset(np.arange(len(scenes)), scenes, np.array([episode.start for episode in episodes]), goals)
-        advisor = Advisor(_costs(simulator, episodes, goals))
-        device = next(self.navigator.parameters()).device
-        questions = [torch.tensor(self.vocabulary.encode(e.question)) for e in episodes]
-        state = self.navigator.initial_state(pad_sequence(questions, batch_first=True).to(device))
-        active = np.ones(len(episodes), bool)
-        record: dict[str, list] = {
-            name: [] for name in ("features", "actions", "labels", "poses", "distance_m", "active")
-        }
-        for _ in range(MAX_EPISODE_ACTIONS):
-            who = np.flatnonzero(active)
-            features = np.zeros((len(active), self.encode.encoder.feature_size), np.float16)
-            features[who] = self.encode(simulator.render(who)["rgb"])
-            labels = advisor(simulator.poses, active)
-            seen, going = torch.from_numpy(features).float().to(device), torch.from_numpy(active).to(device)
-            draws = torch.from_numpy(self.rng.random((len(active), 2))).to(device)
-            _, wished = self.navigator.act(state, seen, active=going, draws=draws)
-            wished = wished.cpu().numpy()
-            helped = (self.rng.random(len(active)) < self.beta) | (labels == Action.STOP) | (wished == Action.STOP)
-            actions = np.where(helped, labels, wished)
-            state, _ = self.navigator.act(state, seen, active=going, forced=torch.from_numpy(actions).to(device))
-            now = (features, actions, labels, simulator.poses, simulator.distance_m, active)
-            for name, values in zip(record, now, strict=True):
-                record[name].append(values)
-            simulator.step(np.where(active, actions, Action.STOP))
-            active = active & (actions != Action.STOP)
-            if not active.any():
-                break
-        steps = {name: np.stack(values, 1) for name, values in record.items()}
-        walked = steps.pop("active")
-        flat = {name: values[walked] for name, values in steps.items()}
-        labels = flat.pop("labels")
-        return Recording(episodes=list(episodes), lengths=walked.sum(1), **flat), labels
+        simulator, scenes = enter(self.world, [episode.scene_id for episode in episodes])
+        goals, task = [Goal.of(episode) for episode in episodes], Task(simulator)
+        task.begin(np.arange(len(scenes)), scenes, np.array([episode.start for episode in episodes]), goals)
+        helped = _Helped(self, episodes, Advisor(_planners(self.world, episodes, goals)))
+        play(task, helped)
+        walked = task.trajectories()
+        took = walked.actions != PADDED_ACTION
+        recording = Recording(
+            episodes=list(episodes),
+            lengths=walked.num_actions,
+            features=np.stack(helped.features, 1)[took],
+            actions=walked.actions[took],
+            poses=walked.poses[:, :-1][took],
+            distance_m=walked.distances_m[:, :-1][took].astype(np.float32),
+        )
+        return recording, np.stack(helped.labels, 1)[took]
 
 
-def _costs(simulator: HouseSimulator, episodes: Sequence[Episode], goals: Sequence[Goal]) -> list:
-    """The cost-to-go of each episode's goal, searched once for each goal of a house."""
-    costs: dict[tuple[str, Goal], object] = {}
-    for floor in simulator.floors:
-        here = list(dict.fromkeys(g for e, g in zip(episodes, goals, strict=True) if e.scene_id == floor.scene_id))
-        costs |= {(floor.scene_id, goal): cost for goal, cost in zip(here, costs_to_go(floor, here), strict=True)}
-    return [costs[e.scene_id, g] for e, g in zip(episodes, goals, strict=True)]
+class _Helped:
+    """The navigator, sampled, with the expert's help; it records what it saw and what the expert would have done."""
+
+    sensors = ("rgb", "pose")
+
+    def __init__(self, of: OwnWalks, episodes: Sequence[Episode], expert: Advisor) -> None:
+        self.of, self.expert, self.num = of, expert, len(episodes)
+        self.device = next(of.navigator.parameters()).device
+        questions = [torch.tensor(of.vocabulary.encode(e.question)) for e in episodes]
+        self.state = of.navigator.initial_state(pad_sequence(questions, batch_first=True).to(self.device))
+        self.features: list[np.ndarray] = []  # of each step: (N, F)
+        self.labels: list[np.ndarray] = []  # (N,)
+
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
+        of, active = self.of, np.zeros(self.num, np.bool_)
+        active[agents] = True
+        seen = of.encode(observation["rgb"]).cpu().numpy()
+        features, poses = (
+            np.zeros((self.num, seen.shape[1]), np.float16),
+            np.zeros((self.num, observation["pose"].shape[1])),
+        )
+        features[agents], poses[agents] = seen, observation["pose"].cpu().numpy()
+        labels = self.expert(poses, active)
+        shown, going = torch.from_numpy(features).float().to(self.device), torch.from_numpy(active).to(self.device)
+        draws = torch.from_numpy(of.rng.random((self.num, 2))).to(self.device)
+        _, wished = of.navigator.act(self.state, shown, active=going, draws=draws)
+        wished = wished.cpu().numpy()
+        helped = (of.rng.random(self.num) < of.beta) | (labels == Action.STOP) | (wished == Action.STOP)
+        actions = np.where(helped, labels, wished)
+        forced = torch.from_numpy(actions).to(self.device)
+        self.state, _ = of.navigator.act(self.state, shown, active=going, forced=forced)
+        self.features.append(features)
+        self.labels.append(labels)
+        return actions[agents]
+
+
+def _planners(world: World, episodes: Sequence[Episode], goals: Sequence[Goal]) -> list[Planner]:
+    """The expert of each episode; those of a scene are searched for together."""
+    places: dict[str, list[int]] = {}
+    for n, episode in enumerate(episodes):
+        places.setdefault(episode.scene_id, []).append(n)
+    found: list[Planner | None] = [None] * len(episodes)
+    for scene_id, here in places.items():
+        for n, planner in zip(here, world.planners(scene_id, [goals[n] for n in here]), strict=True):
+            found[n] = planner
+    return found

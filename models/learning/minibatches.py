@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from eqa.data.batches.imitation import PADDED_ACTION
+from eqa.envs.actions import PADDED_ACTION
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.navigator import Navigator, prepared
 from eqa.models.navigators.recurrent_state import rows

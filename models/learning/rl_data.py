@@ -11,7 +11,7 @@ from eqa.data.batches.imitation import as_collated
 from eqa.data.batches.rl_episodes import Practice, Spawning, questions_by_house
 from eqa.data.batches.sampling import own_parts
 from eqa.data.demonstrations.spawn_settings import TURNED, spawned
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
 from eqa.models.learning.rollouts import Rewards, Rollout, Rollouts
@@ -29,7 +29,7 @@ class PracticeData(pl.LightningDataModule):
 
     def __init__(
         self,
-        source: GeneratedEQA,
+        source: Source,
         *,
         checkpoint: str,
         row: str | None,
@@ -119,10 +119,9 @@ class PracticeData(pl.LightningDataModule):
         demos, answers = self.demos["val"], self.agent.vocabulary.answers
         for n, row in enumerate(rows):
             episode, correct = demos.episodes[row], bool(rollout.correct[n])
-            house = self.source.house(episode.scene_id)
             plan_of_walk(
                 folder / f"{n:02d}_{episode.episode_id}.png",
-                house,
+                self.source.world.annotations(episode.scene_id),
                 target=episode.target_object,
                 title=f"{episode.question}  truth: {answers[int(rollout.answers[n])]}, answered "
                 f"{'right' if correct else 'wrong'}, {'stopped' if rollout.stopped[n] else 'did not stop'}",
@@ -130,5 +129,5 @@ class PracticeData(pl.LightningDataModule):
                     (demos.poses[demos.rows(row)].tolist(), "#999999", "demonstration", ":"),
                     (rollout.poses[n].tolist(), "#c0392b", "agent", "-"),
                 ],
-                views=some_views(frames_along(house, rollout.poses[n].tolist())),
+                views=some_views(frames_along(self.source.world, episode.scene_id, rollout.poses[n].tolist())),
             )

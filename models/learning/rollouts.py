@@ -9,9 +9,8 @@ Axes: M episodes, T steps of history and walk (frame t is seen before action t),
 F features, L words.
 """
 
-import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -21,19 +20,16 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor, nn
 
-from eqa.data.batches.imitation import PADDED_ACTION, last_frames
+from eqa.data.batches.imitation import last_frames
 from eqa.data.demonstrations.storage import Demonstrations
-from eqa.data.generated import GeneratedEQA
+from eqa.data.source import Source
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
-from eqa.envs.house.simulator import HouseSimulator, enter, ready
-from eqa.envs.rendering.scene import Scene
-from eqa.envs.rendering.target_visibility import LEAST_SHARE, target_shares
-from eqa.envs.simulator import Goal
+from eqa.envs.actions import PADDED_ACTION
+from eqa.envs.metrics import LEAST_SHARE, target_shares
+from eqa.envs.simulator import Goal, Observation, Simulator, enter
+from eqa.envs.task import Task, Trajectories, play
 from eqa.models.encoders.features import Eyes
 from eqa.models.navigators.recurrent_state import after_history, asked, joined, rows
-
-HOUSES_IN_MEMORY = 1024  # 1.5 MB each; all come before one comes again, so fewer than there are would be of no use
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +40,7 @@ class Rewards:
     nearer: float = 0.005  # for each metre of geodesic distance
     closest: float = 0.0  # for each metre nearer than ever before on the walk: to turn round and search costs nothing
     action: float = 0.0  # for each action
-    seen: float = (
-        0.0  # for STOP while the target is in view (`envs.rendering.target_visibility`), to learn to look at it
-    )
+    seen: float = 0.0  # for STOP while the target is in view (`envs.metrics.target_shares`), to learn to look at it
     graded: bool = False  # `answer` counts by the chance that the answerer gives the right one, not all or nothing
 
 
@@ -111,7 +105,7 @@ class Rollouts:
 
     def __init__(
         self,
-        source: GeneratedEQA,
+        source: Source,
         demos: Demonstrations,
         *,
         eyes: Eyes,
@@ -124,7 +118,6 @@ class Rollouts:
         if num_envs < 1 or not 0 <= wait < 1:
             raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
         self.source, self.demos, self.eyes, self.vocabulary, self.rewards = source, demos, eyes, vocabulary, rewards
-        self._house = functools.lru_cache(HOUSES_IN_MEMORY)(lambda name: ready(source.house(name)))
         self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
         self.num_steps = 0  # taken so far
 
@@ -134,160 +127,159 @@ class Rollouts:
         navigator.eval(), answerer.eval()
         device = spawns["questions"].device
         episodes = [self.demos.episodes[row] for row in spawns["rows"].tolist()]
-        with self.clock("houses"):
-            simulator, scenes = enter([e.scene_id for e in episodes], self._house)
+        with self.clock("scenes"):
+            simulator, scenes = enter(self.source.world, [e.scene_id for e in episodes])
+            task = Task(simulator, clock=self.clock)
             goals = [Goal.of(e) for e in episodes]
-            simulator.reset(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
-        walk = _Walk(self, simulator, spawns, np.array([e.target_room for e in episodes]))
-        walk.play(navigator, device)
+            task.begin(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
+        walkers = _Walkers(self, navigator, spawns, task.max_steps)
+        cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.wait)
+        walked = task.trajectories()
+        self.num_steps += int(walked.num_actions.sum())
+        seen = None
         if self.rewards.seen:
             with self.clock("look"):
-                known = [self._house(house.id).scene for house in simulator.houses]
-                walk.look(known, scenes, np.array([e.target_object for e in episodes]))
-        right = torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device)
-        possible = torch.from_numpy(self.vocabulary.of_kind([e.question for e in episodes])).to(device)
-        return walk.finished(answerer, right, possible)
-
-
-class _Walk:
-    """One batch of episodes while it is walked."""
-
-    def __init__(self, of: Rollouts, simulator: HouseSimulator, spawns: dict[str, Tensor], target_rooms: np.ndarray):
-        self.of, self.simulator, self.spawns, self.clock = of, simulator, spawns, of.clock
-        self.known = spawns["known"].cpu().numpy()
-        num, longest = len(self.known), int(self.known.max(initial=0)) + MAX_EPISODE_ACTIONS
-        self.features = np.zeros((num, longest + 1, of.eyes.encoder.feature_size), np.float16)
-        self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
-        for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
-            history = slice(begin := int(of.demos.offsets[row]), begin + known)
-            self.features[n, :known] = of.demos.features[history]
-            self.actions[n, :known] = of.demos.actions[history]
-        self.asked = np.zeros((num, longest), bool)
-        self.steps = np.zeros(num, np.int64)
-        self.cut = np.zeros(num, bool)
-        self.target_rooms = target_rooms
-        self.distances = np.repeat(simulator.distance_m[:, None].astype(np.float64), MAX_EPISODE_ACTIONS + 1, 1)
-        self.poses = np.repeat(simulator.poses[:, None], MAX_EPISODE_ACTIONS + 1, 1)
-        self.entered = simulator.room == target_rooms
-        self.seen = None
-
-    def play(self, navigator: nn.Module, device: torch.device) -> None:
-        """Until all episodes have ended."""
-        num, num_envs = len(self.steps), self.of.num_envs
-        with self.clock("history"):
-            self.shared = self._shared(device)
-            width = int(self.known.max(initial=0))
-            features, actions = (torch.from_numpy(a[:, :width]).to(device) for a in (self.features, self.actions))
-            batch = {"features": features, "actions": actions, "questions": self.spawns["questions"]}
-            batch["loss_from"] = self.spawns["known"]
-            self.state = waiting = at_spawns(navigator, batch, self.shared)
-        walking = np.arange(min(num, num_envs))
-        begun, state = len(walking), rows(waiting, torch.from_numpy(walking).to(device))
-        while len(walking):
-            state, over = self._step(navigator, state, walking, device)
-            fresh = np.arange(begun, min(begun + int(over.sum()), num))
-            if over.any():
-                keep, begun = np.flatnonzero(~over), begun + len(fresh)
-                state = rows(state, torch.from_numpy(keep).to(device))
-                if len(fresh):
-                    state = joined(state, rows(waiting, torch.from_numpy(fresh).to(device)))
-                walking = np.concatenate([walking[keep], fresh])
-            # Those who have just begun have seen nothing yet that they could answer from.
-            if begun == num and not len(fresh) and len(walking) < self.of.wait * min(num, num_envs):
-                self.cut[walking] = True
-                break
-        self.of.num_steps += int(self.steps.sum())
-
-    def _shared(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        ways = np.stack([self.spawns["rows"].cpu().numpy(), self.known], 1)
-        _, first, way = np.unique(ways, axis=0, return_index=True, return_inverse=True)
-        return torch.from_numpy(first).to(device), torch.from_numpy(way.reshape(-1)).to(device)
-
-    def _step(self, navigator: nn.Module, state: object, walking: np.ndarray, device: torch.device) -> tuple:
-        """One action of those who walk: their state, and whose episode is over."""
-        with self.clock("render"):
-            rgb = self.simulator.render(walking)["rgb"]
-        with self.clock("encode"):
-            seen = self.of.eyes(rgb)
-        step = self.steps[walking]
-        self.features[walking, self.known[walking] + step] = seen
-        with self.clock("policy"):
-            draws = None
-            if self.of.sample:
-                draws = self.spawns["draws"][torch.from_numpy(walking).to(device), torch.from_numpy(step).to(device)]
-            state, chosen = navigator.act(state, torch.from_numpy(seen).to(device).float(), draws=draws)
-            chosen, planned = chosen.cpu().numpy(), asked(state)
-            if planned is not None:
-                self.asked[walking, self.known[walking] + step] = planned.cpu().numpy()
-        with self.clock("simulate"):
-            everybody = np.full(len(self.steps), int(Action.STOP))
-            everybody[walking] = chosen
-            self.simulator.step(everybody)
-            self.actions[walking, self.known[walking] + step] = chosen
-            self.distances[walking, step + 1] = self.simulator.distance_m[walking]
-            self.poses[walking, step + 1] = self.simulator.poses[walking]
-            self.entered[walking] |= self.simulator.room[walking] == self.target_rooms[walking]
-        self.steps[walking] += 1
-        return state, (chosen == Action.STOP) | (self.steps[walking] == MAX_EPISODE_ACTIONS)
-
-    def look(self, houses: Sequence[Scene], scenes: np.ndarray, targets: np.ndarray) -> None:
-        """Whether the last view of each walk shows its target."""
-        last = self.poses[np.arange(len(self.steps)), self.steps]
-        self.seen = target_shares(houses, scenes, last, targets) >= LEAST_SHARE
-
-    def _look_once_more(self, walkers: np.ndarray, ends: np.ndarray) -> None:
-        """What those see who did not stop, after their last action: they answer from it, as in evaluation."""
-        if len(walkers):
-            with self.clock("render"):
-                rgb = self.simulator.render(walkers)["rgb"]
-            with self.clock("encode"):
-                self.features[walkers, ends[walkers]] = self.of.eyes(rgb)
-
-    def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"], possible: Bool[Tensor, "M A"]) -> Rollout:
-        """All that was recorded, answered and rewarded; answers are of the questions' kinds."""
-        device, ends = right.device, self.known + self.steps
-        longest, who = int(ends.max(initial=1)), np.arange(len(ends))
-        stopped = self.actions[who, ends - 1] == Action.STOP
-        self._look_once_more(np.flatnonzero(~stopped), ends)
-        frames = np.stack(
-            [
-                last_frames(f[:end], answerer.num_frames, answerer.also_back)
-                for f, end in zip(self.features, ends + ~stopped, strict=True)
-            ]
+                last = simulator.look(scenes, walked.ends, ("instance_id",))["instance_id"].cpu().numpy()
+                seen = target_shares(last, np.array([e.target_object for e in episodes])) >= LEAST_SHARE
+        walkers.look_once_more(np.flatnonzero(~walked.stopped), walked, simulator)
+        asked = [e.question for e in episodes]
+        return self._finished(
+            walkers,
+            walked,
+            answerer,
+            right=torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device),
+            possible=torch.from_numpy(self.vocabulary.of_kind(asked)).to(device),
+            in_room=walked.regions == np.array([e.target_room for e in episodes])[:, None],
+            seen=seen,
+            cut=cut,
         )
-        last = torch.from_numpy(frames).to(device)
+
+    def _finished(
+        self,
+        walkers: "_Walkers",
+        walked: Trajectories,
+        answerer: nn.Module,
+        *,
+        right: Int64[Tensor, " M"],
+        possible: Bool[Tensor, "M A"],
+        in_room: Bool[np.ndarray, "M S1"],
+        seen: Bool[np.ndarray, " M"] | None,
+        cut: Int64[np.ndarray, " C"],
+    ) -> Rollout:
+        """All that was recorded, answered and rewarded; answers are of the questions' kinds."""
+        device, known, steps, stopped = right.device, walkers.known, walked.num_actions, walked.stopped
+        ends, who = known + steps, np.arange(len(known))
+        longest = int(ends.max(initial=1))
+        frames = [
+            last_frames(features[:end], answerer.num_frames, answerer.also_back)
+            for features, end in zip(walkers.features, (ends + ~stopped).tolist(), strict=True)
+        ]
+        last = torch.stack(frames)
         with self.clock("answer"):
-            scores = answerer(last.float(), self.spawns["questions"], None).masked_fill(~possible, -torch.inf)
+            scores = answerer(last.float(), walkers.spawns["questions"], None).masked_fill(~possible, -torch.inf)
             correct = scores.argmax(1) == right
-            worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.of.rewards.graded else correct
+            worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.rewards.graded else correct
         rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)
-        own = (place >= self.known[:, None]) & (place < ends[:, None])
+        own = (place >= known[:, None]) & (place < ends[:, None])
         walker, at = np.nonzero(own)
-        step = at - self.known[walker]
-        given, closest = self.of.rewards, np.minimum.accumulate(self.distances, 1)
-        nearer, closer = (d[walker, step] - d[walker, step + 1] for d in (self.distances, closest))
+        step = at - known[walker]
+        given, closest = self.rewards, np.minimum.accumulate(walked.distances_m, 1)
+        nearer, closer = (d[walker, step] - d[walker, step + 1] for d in (walked.distances_m, closest))
         rewards[own] = given.nearer * nearer + given.closest * closer - given.action
         rewards[who, ends - 1] += given.answer * stopped * worth.float().cpu().numpy()
-        if self.seen is not None:
-            rewards[who, ends - 1] += given.seen * (stopped & self.seen)
+        if seen is not None:
+            rewards[who, ends - 1] += given.seen * (stopped & seen)
+        walkers.actions[walker, at] = walked.actions[walker, step]
         return Rollout(
             batch={
-                "features": torch.from_numpy(self.features[:, :longest]).to(device),
-                "actions": torch.from_numpy(self.actions[:, :longest]).to(device),
-                "asked": torch.from_numpy(self.asked[:, :longest]).to(device),
-                "questions": self.spawns["questions"],
-                "loss_from": self.spawns["known"],
+                "features": walkers.features[:, :longest],
+                "actions": torch.from_numpy(walkers.actions[:, :longest]).to(device),
+                "asked": walkers.asked[:, :longest],
+                "questions": walkers.spawns["questions"],
+                "loss_from": walkers.spawns["known"],
             },
             rewards=torch.from_numpy(rewards).to(device),
             answers=right,
             last_frames=last,
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,
-            seen=None if self.seen is None else torch.from_numpy(self.seen).to(device),
-            cut=torch.from_numpy(self.cut).to(device),
-            distances_m=self.distances[who[:, None], np.minimum(np.arange(self.steps.max() + 1), self.steps[:, None])],
-            entered=self.entered,
-            poses=[poses[: steps + 1] for poses, steps in zip(self.poses, self.steps, strict=True)],
-            state=self.state,
-            shared=self.shared,
+            seen=None if seen is None else torch.from_numpy(seen).to(device),
+            cut=torch.from_numpy(np.isin(who, cut)).to(device),
+            distances_m=walked.distances_m,
+            entered=in_room.any(1),
+            poses=[poses[: num + 1] for poses, num in zip(walked.poses, steps, strict=True)],
+            state=walkers.waiting,
+            shared=walkers.shared,
         )
+
+
+class _Walkers:
+    """The navigator in all episodes of a batch. What goes on is the state of those that walk, in their order."""
+
+    sensors = ("rgb",)
+
+    def __init__(self, of: Rollouts, navigator: nn.Module, spawns: dict[str, Tensor], max_steps: int) -> None:
+        self.of, self.navigator, self.spawns = of, navigator, spawns
+        self.device = spawns["questions"].device
+        self.known = spawns["known"].cpu().numpy()
+        num, longest = len(self.known), int(self.known.max(initial=0)) + max_steps
+        self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
+        self.steps = np.zeros(num, np.int64)
+        self.asked = torch.zeros(num, longest, dtype=torch.bool, device=self.device)
+        with of.clock("history"):
+            features = np.zeros((num, longest + 1, of.demos.features.shape[1]), np.float16)
+            for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
+                history = slice(begin := int(of.demos.offsets[row]), begin + known)
+                features[n, :known] = of.demos.features[history]
+                self.actions[n, :known] = of.demos.actions[history]
+            self.features = torch.from_numpy(features).to(self.device)
+            self.shared = self._shared()
+            width = int(self.known.max(initial=0))
+            actions = torch.from_numpy(self.actions[:, :width]).to(self.device)
+            batch = {"features": self.features[:, :width], "actions": actions, "questions": spawns["questions"]}
+            self.waiting = at_spawns(navigator, {**batch, "loss_from": spawns["known"]}, self.shared)
+        self.walking = np.empty(0, np.int64)
+        self.state: object | None = None
+
+    def _shared(self) -> tuple[Tensor, Tensor]:
+        ways = np.stack([self.spawns["rows"].cpu().numpy(), self.known], 1)
+        _, first, way = np.unique(ways, axis=0, return_index=True, return_inverse=True)
+        return torch.from_numpy(first).to(self.device), torch.from_numpy(way.reshape(-1)).to(self.device)
+
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
+        """One action of those who walk."""
+        with self.of.clock("encode"):
+            seen = self.of.eyes(observation["rgb"]).to(self.device)
+        with self.of.clock("policy"):
+            self._take_up(agents)
+            who = torch.from_numpy(agents).to(self.device)
+            at = torch.from_numpy(self.known[agents] + self.steps[agents]).to(self.device)
+            self.features[who, at] = seen
+            noise = None
+            if self.of.sample:
+                noise = self.spawns["draws"][who, torch.from_numpy(self.steps[agents]).to(self.device)]
+            self.state, chosen = self.navigator.act(self.state, seen.float(), draws=noise)
+            if (planned := asked(self.state)) is not None:
+                self.asked[who, at] = planned
+            self.steps[agents] += 1
+            return chosen.cpu().numpy()
+
+    def _take_up(self, agents: Int64[np.ndarray, " W"]) -> None:
+        """Keeps the state of those that go on, and takes up that of those that begin, behind them."""
+        if np.array_equal(agents, self.walking):
+            return
+        keep = np.flatnonzero(np.isin(self.walking, agents))
+        parts = [(self.waiting, agents[len(keep) :])] if len(agents) > len(keep) else []
+        if self.state is not None and len(keep):
+            parts.insert(0, (self.state, keep))
+        states = [rows(state, torch.from_numpy(places).to(self.device)) for state, places in parts]
+        self.state, self.walking = (states[0] if len(states) == 1 else joined(*states)), agents
+
+    def look_once_more(self, agents: Int64[np.ndarray, " C"], walked: Trajectories, simulator: Simulator) -> None:
+        """What those see who did not stop, after their last action: they answer from it, as in evaluation."""
+        if len(agents):
+            with self.of.clock("render"):
+                rgb = simulator.look(walked.scenes[agents], walked.ends[agents])["rgb"]
+            with self.of.clock("encode"):
+                ends = torch.from_numpy((self.known + self.steps)[agents]).to(self.device)
+                self.features[torch.from_numpy(agents).to(self.device), ends] = self.of.eyes(rgb).to(self.device)

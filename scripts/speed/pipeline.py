@@ -13,18 +13,19 @@ from torch.utils.data import Dataset
 from eqa.data.batches.curriculum import length_batches
 from eqa.data.batches.imitation import LastFrames, Walks
 from eqa.data.batches.sampling import num_decisions
-from eqa.data.demonstrations.spawns import place
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
 from eqa.data.generated import Recorder
+from eqa.data.questions.spawns import place
 from eqa.data.questions.view_points import ViewPointFinder
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.generator import generate_house
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.house.simulator import HouseSimulator, HouseWorld
 from eqa.envs.simulator import Goal
-from eqa.models.agents.oracles import NavigatorWalker, Start
+from eqa.models.agents.agent import EpisodeBatch
+from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
 from eqa.models.encoders.features import Eyes
 from eqa.models.learning.imitation import AnswererImitation, NavigatorImitation
@@ -74,17 +75,17 @@ def some_episodes(house: House, count: int) -> list[Episode]:
 def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]:
     """Demonstrations of a few houses, and the seconds that each step took."""
     houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
-    recorder, walk = Recorder(houses.__getitem__, eyes()), Timed(place)
+    world = HouseWorld(houses.__getitem__)
+    recorder, walk = Recorder(world, eyes()), Timed(place)
     asked = [some_episodes(house, args.episodes) for house in houses.values()]
     first = next(iter(houses.values()))
     recorder(first.id, place(first, asked[0]))  # compiles
     episodes = [walk(house, of_house) for house, of_house in list(zip(houses.values(), asked, strict=True))[1:]]
-    recorder.encode, recorder.renderer.render = Timed(recorder.encode), Timed(recorder.renderer.render)
+    recorder.encode, world.distances, world.open = (Timed(f) for f in (recorder.encode, world.distances, world.open))
     recorder = Timed(recorder)
     recordings = [recorder(of_house[0].scene_id, of_house) for of_house in episodes]
-    inner = recorder.function
-    seconds = {"render": inner.renderer.render.seconds, "encode": inner.encode.seconds}
-    return recordings, {"walk": walk.seconds, "distances": recorder.seconds - sum(seconds.values()), **seconds}
+    seconds = {"distances": world.distances.seconds, "encode": recorder.function.encode.seconds}
+    return recordings, {"walk": walk.seconds, **seconds, "render": recorder.seconds - sum(seconds.values())}
 
 
 def bench_demos(args: argparse.Namespace) -> None:
@@ -162,22 +163,24 @@ def bench_play(args: argparse.Namespace) -> None:
         free = simulator.floors[0].centres
         poses = np.column_stack([free[np.linspace(0, len(free) - 1, num).astype(int)], np.zeros(num)])
         simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
-        walker = NavigatorWalker(navigator)
-        questions = torch.ones((num, 8), dtype=torch.int64)
-        walker.begin(
-            Start(questions, torch.empty(num, 0, 1), torch.empty(num, 0, dtype=torch.int64), poses, [], [], [])
-        )
-        parts = {"render": simulator.render, "encode": see, "policy": walker.act, "simulate": simulator.step}
+        see_again = Timed(see)
+        agent = NavigatorAgent(navigator, see_again)
+        nothing = torch.empty(num, 0, dtype=torch.int64)
+        questions, ids = ["what is it?"] * num, torch.ones((num, 8), dtype=torch.int64)
+        agent.reset(EpisodeBatch(questions, ids, torch.empty(num, 0, 1), nothing, poses, [], None, []))
+        parts = {"render": simulator.observe, "act": agent.act, "simulate": simulator.step}
         for timed in (False, True):  # the first round compiles
             parts = {name: Timed(part.function if isinstance(part, Timed) else part) for name, part in parts.items()}
+            see_again.seconds = 0.0
             for _ in range(args.steps if timed else 2):
-                features = torch.from_numpy(parts["encode"](parts["render"]()["rgb"])).float()
-                actions = parts["policy"](features, np.ones(num, bool))
+                actions = parts["act"](parts["render"](), np.arange(num))
                 parts["simulate"](np.where(actions == Action.STOP, Action.LEFT, actions))
-        seconds = sum(part.seconds for part in parts.values())
+        split = {name: part.seconds for name, part in parts.items()}
+        split["encode"] = see_again.seconds
+        split["policy"] = split.pop("act") - see_again.seconds
         print(
-            f"play: {num} agents: {num * args.steps / seconds:.0f} actions/s; ms an action: "
-            + ", ".join(f"{name} {1e3 * part.seconds / num / args.steps:.2f}" for name, part in parts.items())
+            f"play: {num} agents: {num * args.steps / sum(split.values()):.0f} actions/s; ms an action: "
+            + ", ".join(f"{name} {1e3 * seconds / num / args.steps:.2f}" for name, seconds in split.items())
         )
 
 

@@ -24,7 +24,7 @@ from eqa.envs.actions import Action
 from eqa.envs.house.generator import generate_house
 from eqa.envs.house.house import House
 from eqa.envs.progress import console
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.features import Eyes
 from eqa.models.learning.reinforce import NavigatorReinforcement
@@ -34,7 +34,7 @@ from eqa.models.run_record import forget_peak_memory, peak_memory_gb
 from eqa.scripts.speed.pipeline import eyes, record
 
 STAGE = Path(__file__).parents[2] / "configs" / "stage" / "practice.yaml"
-PARTS = ("houses", "history", "render", "encode", "policy", "simulate", "answer", "learn")
+PARTS = ("scenes", "history", "render", "encode", "policy", "simulate", "answer", "learn")
 
 
 class FewHouses(GeneratedEQA):
@@ -64,7 +64,7 @@ class Watched:
     def __init__(self, see: Eyes) -> None:
         self.see, self.encoder, self.frames, self.sizes = see, see.encoder, np.empty(0), []
 
-    def __call__(self, rgb: np.ndarray) -> np.ndarray:
+    def __call__(self, rgb: torch.Tensor) -> torch.Tensor:
         self.sizes.append(len(rgb))
         self.frames = rgb if len(rgb) > len(self.frames) else self.frames
         return self.see(rgb)
@@ -98,7 +98,7 @@ class Turns(pl.Callback):
         self.begin = time.perf_counter()
 
 
-def untrained(source: FewHouses, *, stops: float) -> Agent:
+def untrained(source: FewHouses, *, stops: float) -> NeuralAgent:
     """Networks of the paper's sizes. As chosen as the others, STOP would end a walk at once, so it is chosen `stops` times
     as often."""
     torch.manual_seed(0)
@@ -107,7 +107,7 @@ def untrained(source: FewHouses, *, stops: float) -> Agent:
     with torch.no_grad():
         navigator.planner_head.bias[Action.STOP] += float(np.log(stops))
     answerer = Answerer(sizes[0], len(source.vocabulary.answers), sizes[1])
-    return Agent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"row": "PACMAN+Q"})
+    return NeuralAgent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"row": "PACMAN+Q"})
 
 
 def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
-from eqa.data.demonstrations.spawns import place
 from eqa.data.generated import Recorder
+from eqa.data.questions.spawns import place, walk_anew
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.house import House
+from eqa.envs.house.simulator import HouseWorld
 from tests.helpers.small_house import small_house
 
 
@@ -16,8 +18,8 @@ class CountingEncode:
 
     identity, map_shape = "mean-color", (3, 1, 1)
 
-    def __call__(self, rgb: np.ndarray) -> np.ndarray:
-        return rgb.mean((1, 2)).astype(np.float16)
+    def __call__(self, rgb: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(rgb).float().mean((1, 2)).half()
 
 
 def episode(number: int, start: tuple[float, float, float] | None = None) -> Episode:
@@ -34,7 +36,7 @@ def recorder() -> Recorder:
     def lookup(house_id: str) -> House:
         return house
 
-    return Recorder(lookup, CountingEncode())
+    return Recorder(HouseWorld(lookup), CountingEncode())
 
 
 def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder: Recorder) -> None:
@@ -52,7 +54,9 @@ def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder:
     assert recording.episodes[1].start == (1.0, 2.0, 0.0)
     for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
         assert e.start == pytest.approx(tuple(recording.poses[first]))
-    again = Recorder(recorder.house, recorder.encode, 1)("small-0", placed)
+    again = Recorder(recorder.world, recorder.encode, lambda _, here: walk_anew(small_house(), here, 1))(
+        "small-0", placed
+    )
     assert [e.start for e in again.episodes] != [e.start for e in placed]
     begins = np.concatenate([[0], np.cumsum(again.lengths)[:-1]])
     assert [e.start for e in again.episodes] == [pytest.approx(tuple(again.poses[first])) for first in begins]

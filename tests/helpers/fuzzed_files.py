@@ -14,10 +14,10 @@ from eqa.data.questions.storage import QuestionSet, load_questions, read_header,
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Entity, Episode, Spawn
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import ready
+from eqa.envs.house.simulator import HouseWorld, ready
 from eqa.envs.house.sweethome.importer import import_home
 from eqa.envs.house.validate import validate
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.evaluation.replays import Replays
 from eqa.models.evaluation.runs import keep, read_run
 from tests.helpers.small_house import small_house
@@ -159,8 +159,8 @@ def agent(folder: Path) -> bytes:
     return (folder / "agent.ckpt").read_bytes()
 
 
-read_agent = Agent.load
+read_agent = NeuralAgent.load
 
 
 def read_replays(path: Path) -> None:
-    Replays(path.parent, house=lambda _: small_house(), episodes=lambda _: episodes()).rows()
+    Replays(path.parent, world=HouseWorld(lambda _: small_house()), episodes=lambda _: episodes()).rows()

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
-from eqa.data.demonstrations.spawns import place
+from eqa.data.questions.spawns import place
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
+from eqa.envs.house.simulator import HouseWorld
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import Eyes
 from eqa.models.evaluation.human import Game, tasks_of
@@ -28,7 +29,7 @@ def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIG
     asked, seconds = episodes(), itertools.count(100)
     return Game(
         tasks_of(asked, spawn, seed=0),
-        house=lambda _: small_house(),
+        world=HouseWorld(lambda _: small_house()),
         answers=Vocabulary.of(asked).answers,
         eyes=Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
         folder=folder,
@@ -38,4 +39,4 @@ def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIG
 
 
 def make_replays(folder: Path) -> Replays:
-    return Replays(folder, house=lambda _: small_house(), episodes=lambda _: episodes())
+    return Replays(folder, world=HouseWorld(lambda _: small_house()), episodes=lambda _: episodes())

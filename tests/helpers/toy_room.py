@@ -17,7 +17,8 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import TURN_RAD, Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.house import House
-from eqa.models.agents.neural import Agent
+from eqa.envs.house.simulator import HouseWorld
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import Eyes
 from eqa.models.evaluation.pictures import frames_along
@@ -113,7 +114,11 @@ def demonstrations(rooms: dict[str, House], encode: Eyes) -> Demonstrations:
         actions += [SIDES[side]] * TURNS + [Action.STOP]
         poses += [(*MIDDLE, sign * turn * TURN_RAD % (2 * np.pi)) for turn in range(TURNS + 1)]
     length, poses = TURNS + 1, np.array(poses)
-    seen = [encode(frames_along(room, poses[i * length :][:length].tolist())) for i, room in enumerate(rooms.values())]
+    world = HouseWorld(rooms.__getitem__)
+    seen = [
+        encode(frames_along(world, room, poses[i * length :][:length].tolist())).cpu().numpy()
+        for i, room in enumerate(rooms)
+    ]
     return Demonstrations(
         path=Path("toy rooms"),
         episodes=episodes,
@@ -126,11 +131,13 @@ def demonstrations(rooms: dict[str, House], encode: Eyes) -> Demonstrations:
     )
 
 
-def untrained_agent(source: ToyRooms, row: str = "PACMAN+Q") -> Agent:
+def untrained_agent(source: ToyRooms, row: str = "PACMAN+Q") -> NeuralAgent:
     """One that has learned nothing yet, but knows colours."""
     torch.manual_seed(0)
     words, answers = source.vocabulary.words, source.vocabulary.answers
     navigator = Pacman(
         len(words), Pooled.feature_size, planner_hidden=32, controller_hidden=16, image_size=16, question_hidden=16
     )
-    return Agent(source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"row": row})
+    return NeuralAgent(
+        source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"row": row}
+    )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from eqa.data.vocabulary import SPECIALS, Vocabulary
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.question_encoder import QuestionEncoder
 from eqa.models.encoders.cnn import Encoder
@@ -321,9 +321,9 @@ def test_dot_product_attention_looks_at_the_frame_that_resembles_the_question():
     torch.testing.assert_close(weights, torch.tensor([[0.0, 6.0, 0.0, 0.0]]).softmax(1))
 
 
-def small_agent() -> Agent:
+def small_agent() -> NeuralAgent:
     words, answers, size = len(VOCABULARY.words), len(VOCABULARY.answers), Encoder(96, 96).feature_size
-    return Agent(
+    return NeuralAgent(
         lived_in(Encoder(96, 96)),
         Pacman(words, size, planner_hidden=12),
         Answerer(words, answers, size),
@@ -335,7 +335,7 @@ def small_agent() -> Agent:
 def test_agent_survives_saving_and_loading(tmp_path):
     agent = small_agent()
     agent.save(tmp_path / "agent.ckpt")
-    again = Agent.load(tmp_path / "agent.ckpt")
+    again = NeuralAgent.load(tmp_path / "agent.ckpt")
     assert (again.vocabulary, again.config) == (agent.vocabulary, agent.config)
     rgb = frames(2)[:, :96, :96]
     features = agent.eyes("float32")(rgb)
@@ -348,22 +348,22 @@ def test_agent_survives_saving_and_loading(tmp_path):
 
 def test_parts_that_do_not_fit_each_other_make_no_agent():
     with pytest.raises(ValueError, match="num_answers=3"):
-        Agent(Encoder(96, 96), Pacman(9, 128), Answerer(9, 4, 128), VOCABULARY)
+        NeuralAgent(Encoder(96, 96), Pacman(9, 128), Answerer(9, 4, 128), VOCABULARY)
 
 
 def test_foreign_older_and_damaged_checkpoints_are_refused(tmp_path):
     path = tmp_path / "agent.ckpt"
     with pytest.raises(ValueError, match="agent.ckpt"):
-        Agent.load(path)
+        NeuralAgent.load(path)
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match="agent.ckpt: cannot be read"):
-        Agent.load(path)
+        NeuralAgent.load(path)
     torch.save({"state": {}, "args": {}, "epoch": 3}, path)
     with pytest.raises(ValueError, match="expected eqa-agent version 1, got another kind of file"):
-        Agent.load(path)
+        NeuralAgent.load(path)
     torch.save(small_agent(), path)
     with pytest.raises(ValueError, match="cannot be read"):
-        Agent.load(path)
+        NeuralAgent.load(path)
     small_agent().save(path)
     whole = torch.load(path, weights_only=True)
     for change, message in (
@@ -374,7 +374,7 @@ def test_foreign_older_and_damaged_checkpoints_are_refused(tmp_path):
     ):
         torch.save({**whole, **change}, path)
         with pytest.raises(ValueError, match=message):
-            Agent.load(path)
+            NeuralAgent.load(path)
     path.write_bytes(path.read_bytes()[:-5000])
     with pytest.raises(ValueError, match="cannot be read"):
-        Agent.load(path)
+        NeuralAgent.load(path)

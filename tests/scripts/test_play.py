@@ -167,7 +167,7 @@ def test_a_person_walks_stops_answers_and_looks_at_the_walk_again(
 
     def press(key: str, step: int) -> None:
         ActionChains(browser).send_keys(key).perform()
-        wait(lambda: len(server.game.trace.actions) == step and one("#left").text.startswith(str(100 - step)))
+        wait(lambda: server.game.walk.steps[0] == step and one("#left").text.startswith(str(100 - step)))
 
     browser.get(server.url)
     task = server.game.tasks[0]
@@ -178,8 +178,8 @@ def test_a_person_walks_stops_answers_and_looks_at_the_walk_again(
     for step, key in enumerate([Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_RIGHT], start=1):
         press(key, step)
     one("[data-action=right]").click()
-    wait(lambda: len(server.game.trace.actions) == 4)
-    wait(lambda: one("#frame").get_attribute("src") == picture(server.game.trace.frames[4]))
+    wait(lambda: server.game.walk.steps[0] == 4)
+    wait(lambda: one("#frame").get_attribute("src") == picture(server.game.frames[4]))
     ActionChains(browser).send_keys(" ").perform()
     wait(lambda: one("#answering").is_displayed())
     assert [button.text for button in browser.find_elements(By.CSS_SELECTOR, "#answers button")] == [

@@ -2,22 +2,23 @@
 
 import numpy as np
 import pytest
-import torch
 
-from eqa.data.demonstrations.plans import Looks, best_views, looks, plans, to_best_views, worths
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.plans import Looks, best_views, looks, to_best_views, worths
+from eqa.data.questions.spawns import place
 from eqa.envs.actions import TURN_RAD, Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.house.simulator import HouseSimulator, HouseWorld
+from eqa.envs.metrics import target_shares
 from eqa.envs.navigation.floor import HEADINGS_RAD
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
-from eqa.envs.rendering.target_visibility import target_shares
 from eqa.envs.simulator import Goal
-from eqa.models.agents.oracles import BestViewWalker, ShortestPathWalker, Start
+from eqa.models.agents.agent import EpisodeBatch
+from eqa.models.agents.oracles import BestViewAgent, ShortestPathAgent
+from tests.helpers.episode_batches import batch_of
 from tests.helpers.small_house import small_house
 
 BEST = (6.3, 2.2, 0.0)
@@ -40,32 +41,36 @@ SPAWNS = np.array(
 )
 
 
+WORLD = HouseWorld(lambda _: small_house())
+
+
 @pytest.fixture(scope="module")
 def simulator() -> HouseSimulator:
     return HouseSimulator([small_house()], num_agents=len(SPAWNS))
 
 
-def replayed(simulator: HouseSimulator, walker: ShortestPathWalker, start: Start) -> np.ndarray:
+def replayed(simulator: HouseSimulator, walker: ShortestPathAgent, start: EpisodeBatch) -> np.ndarray:
     """Where a walker ends; no move is refused."""
     num = len(SPAWNS)
     simulator.reset(np.arange(num), np.zeros(num, np.int64), SPAWNS, [Goal.of(EPISODE)] * num)
-    walker.begin(start)
+    walker.reset(start)
     for _ in range(200):
-        actions = walker.act(None, np.ones(num, bool))
+        actions = walker.act({}, np.arange(num))
         assert not simulator.step(actions).any()
         if (actions == Action.STOP).all():
-            return simulator.poses
+            return simulator.poses.numpy()
     raise AssertionError("no end after 200 actions")
 
 
-def start_of() -> Start:
+def start_of() -> EpisodeBatch:
     """Spawns that lie on no demonstration."""
-    num = len(SPAWNS)
-    nothing = torch.empty((num, 0), dtype=torch.int64)
-    questions = torch.ones((num, 2), dtype=torch.int64)
-    return Start(
-        questions, torch.empty(num, 0, 1), nothing, SPAWNS, [EPISODE] * num, [small_house()] * num, [None] * num
-    )
+    return batch_of(SPAWNS, episodes=[EPISODE] * len(SPAWNS), world=WORLD)
+
+
+def plans(goals: list[Goal], spawns: np.ndarray) -> list[np.ndarray]:
+    """The actions of the shortest walks to the goals."""
+    starts = [tuple(pose) for pose in spawns.tolist()]
+    return [walk.actions for walk in WORLD.shortest_walks("small-0", goals, starts)]
 
 
 def turned(headings: np.ndarray, to: float) -> np.ndarray:
@@ -73,8 +78,8 @@ def turned(headings: np.ndarray, to: float) -> np.ndarray:
 
 
 def test_plans_end_in_the_goal_looking_as_it_wants(simulator: HouseSimulator) -> None:
-    planned = plans(small_house(), [Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
-    ends = replayed(simulator, ShortestPathWalker(), start_of())
+    planned = plans([Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
+    ends = replayed(simulator, ShortestPathAgent(), start_of())
     assert all(plan[-1] == Action.STOP and (plan[:-1] != Action.STOP).all() for plan in planned)
     assert (simulator.distance_m == 0).all()
     for x, z, heading in ends:
@@ -84,10 +89,10 @@ def test_plans_end_in_the_goal_looking_as_it_wants(simulator: HouseSimulator) ->
 
 
 def test_walks_to_the_best_view_end_there_looking_straight_at_it(simulator: HouseSimulator) -> None:
-    planned = to_best_views(small_house(), [EPISODE] * len(SPAWNS), SPAWNS)
-    anywhere = plans(small_house(), [Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
-    ends = replayed(simulator, BestViewWalker(), start_of())
-    (best,) = best_views(small_house(), [EPISODE])[0][0].view_points
+    planned = to_best_views(WORLD, "small-0", [EPISODE] * len(SPAWNS), SPAWNS)
+    anywhere = plans([Goal.of(EPISODE)] * len(SPAWNS), SPAWNS)
+    ends = replayed(simulator, BestViewAgent(), start_of())
+    (best,) = best_views(WORLD, "small-0", [EPISODE])[0][0].view_points
     assert (simulator.distance_m == 0).all()
     assert (np.hypot(*(ends[:, :2] - best[:2]).T) < 0.21).all()
     assert (turned(ends[:, 2], best[2]) < 1e-6).all()
@@ -103,15 +108,15 @@ def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> N
     x, z = (floor.origin[k] + (n[chosen] + 0.5) * floor.cell_m for k, n in enumerate((columns, rows)))
     poses = np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]])
     targets = rng.integers(1, len(house.objects) + 1, size=40)
-    found = looks(house, poses, targets)
-    scene = [build_scene(house, load_catalog())]
-    share = target_shares(scene, np.zeros(40, np.int64), poses, targets)
+    found = looks(WORLD, "small-0", poses, targets)
+    near = Renderer(Camera(), ("instance_id",))
+    near.load([build_scene(house, load_catalog())])
+    pictures = near.render(np.zeros(40, np.int32), poses)["instance_id"]
+    share = target_shares(pictures, targets)
     assert np.abs(found.share - share).max() < 0.01 and (share > 0.02).sum() > 3
     cut = (found.whole > 0) & (found.whole < 0.9)
     assert cut.any() and (found.whole[(found.share > 0) & ~cut] > 0.9).any() and (found.whole <= 1).all()
-    near = Renderer(Camera(), ("instance_id",))
-    near.load(scene)
-    for n, picture in enumerate(near.render(np.zeros(40, np.int32), poses)["instance_id"]):
+    for n, picture in enumerate(pictures):
         there = {i for i in np.unique(picture).tolist() if i not in (0, targets[n]) and (picture == i).mean() > 0.006}
         assert len(there) <= found.others[n]
 
@@ -129,29 +134,29 @@ def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
     (episode,) = place(small_house(), [EPISODE])
     walk = walk_of(episode)
     left = [10, len(walk.actions) // 2, len(walk.actions)]
-    planned = plans(small_house(), [Goal.of(episode)] * 3, np.array([walk.before_end(k) for k in left]))
+    planned = plans([Goal.of(episode)] * 3, np.array([walk.before_end(k) for k in left]))
     assert [len(plan) for plan in planned] == left
 
 
 def test_a_best_view_that_no_walk_leads_to_makes_way_for_the_next() -> None:
     (wall, *others) = ((4.0, 0.5, 0.0), *OTHERS)
     episode = Episode.from_dict(EPISODE.to_dict() | {"view_points": (wall, *others)})
-    (ranked,) = best_views(small_house(), [episode])
+    (ranked,) = best_views(WORLD, "small-0", [episode])
     (first,) = (goal for goal in ranked if goal.view_points == (wall,))
     reached = [goal for goal in ranked if goal is not first]
     assert len(ranked) == 3
-    (planned,) = to_best_views(small_house(), [episode], SPAWNS[:1])
-    assert planned.tolist() == plans(small_house(), [reached[0]], SPAWNS[:1])[0].tolist()
-    with pytest.raises(ValueError, match="no walk from"):
-        plans(small_house(), [first], SPAWNS[:1])
+    (planned,) = to_best_views(WORLD, "small-0", [episode], SPAWNS[:1])
+    assert planned.tolist() == plans([reached[0]], SPAWNS[:1])[0].tolist()
+    with pytest.raises(ValueError, match="no walk|unreachable"):
+        plans([first], SPAWNS[:1])
 
 
 def test_poses_in_walls_between_headings_and_of_another_number_are_refused() -> None:
     goal = Goal.of(EPISODE)
-    with pytest.raises(ValueError, match=r"no walk from \(4.0, 0.5"):
-        plans(small_house(), [goal], np.array([[4.0, 0.5, 0.0]]))
+    with pytest.raises(ValueError, match=r"cannot stand at \(4.0, 0.5"):
+        plans([goal], np.array([[4.0, 0.5, 0.0]]))
     with pytest.raises(ValueError, match="heading"):
-        plans(small_house(), [goal], np.array([[2.0, 2.0, 0.1]]))
-    with pytest.raises(ValueError, match="spawn_poses"):
-        plans(small_house(), [goal], SPAWNS)
-    assert plans(small_house(), [], np.empty((0, 3))) == []
+        plans([goal], np.array([[2.0, 2.0, 0.1]]))
+    with pytest.raises(ValueError, match="starts: expected one for each of 1 goals, got 4"):
+        plans([goal], SPAWNS)
+    assert plans([], np.empty((0, 3))) == []

@@ -60,12 +60,12 @@ def test_a_thousand_random_actions_equal_those_of_single_agents(world):
             assert collided[n] == hit
             refused += hit
         expected = np.array([[x, z, HEADINGS_RAD[k]] for x, z, k in slow])
-        assert (world.poses == expected).all()
+        assert (world.poses.numpy() == expected).all()
         distances = [
             distances_at(world.floors[k], fields[k, g], expected[n : n + 1])[0]
             for n, (k, g) in enumerate(zip(scenes, goals))
         ]
-        assert (world.distance_m == distances).all() and np.isfinite(distances).all()
+        assert (world.distance_m.numpy() == distances).all() and np.isfinite(distances).all()
     assert refused > 100
 
 
@@ -79,13 +79,11 @@ def test_headings_do_not_drift_over_thousands_of_turns():
 
 def test_forward_goes_the_same_way_as_the_camera_looks(world):
     """Walking towards what is in the middle of the view lowers its depth by the step."""
-    sim = HouseSimulator(
-        [small_house(objects=False)], num_agents=NUM_HEADINGS, camera=Camera(33, 33), sensors=("depth",)
-    )
+    sim = HouseSimulator([small_house(objects=False)], num_agents=NUM_HEADINGS, camera=Camera(33, 33))
     place(sim, [[2.0, 2.0, heading] for heading in HEADINGS_RAD])
-    before = sim.render()["depth"][:, 16, 16]
+    before = sim.observe(sensors=("depth",))["depth"].numpy()[:, 16, 16]
     collided = sim.step(np.zeros(NUM_HEADINGS, np.int64))
-    after = sim.render()["depth"][:, 16, 16]
+    after = sim.observe(sensors=("depth",))["depth"].numpy()[:, 16, 16]
     near = before < 2.4  # a wall of the room, not what is seen through its doorway or window
     assert not collided.any() and near.sum() > 20
     assert np.allclose((before - after)[near], 0.25, atol=0.06)
@@ -94,21 +92,21 @@ def test_forward_goes_the_same_way_as_the_camera_looks(world):
 def test_a_refused_move_leaves_the_agent_where_it_is(world):
     place(world, [[0.3, 2.0, HEADINGS_RAD[10]]] * 8)
     assert world.step(np.zeros(8, np.int64)).all()
-    assert (world.poses[:, :2] == [0.3, 2.0]).all()
+    assert (world.poses.numpy()[:, :2] == [0.3, 2.0]).all()
 
 
 def test_rooms_are_told_apart_and_a_doorway_belongs_to_one_of_them(world):
     place(world, [[2.0, 2.0, 0.0]] * 4 + [[5.0, 2.0, 0.0]] * 3 + [[4.0, 2.0, 0.0]])
-    assert world.room.tolist()[:7] == [0, 0, 0, 0, 1, 1, 1] and world.room[7] in (0, 1)
+    assert world.region.tolist()[:7] == [0, 0, 0, 0, 1, 1, 1] and world.region[7] in (0, 1)
 
 
 def test_agents_can_be_drawn_some_at_a_time(world):
     rng = np.random.default_rng(1)
     world.reset(np.arange(8), np.zeros(8, np.int64), random_poses(world.floors[0], rng, 8), [GOAL] * 8)
-    everybody = world.render()["rgb"]
+    everybody = world.observe()["rgb"].numpy()
     assert everybody.shape == (8, 24, 32, 3) and everybody.dtype == np.uint8
     chosen = np.array([6, 1])
-    assert (world.render(chosen)["rgb"] == everybody[chosen]).all()
+    assert (world.observe(chosen)["rgb"].numpy() == everybody[chosen]).all()
 
 
 def test_fields_are_shared_kept_and_make_way_for_new_ones():
@@ -135,7 +133,7 @@ def test_fields_are_shared_kept_and_make_way_for_new_ones():
 
 def test_what_cannot_be_is_refused_before_anything_changes(world):
     place(world, [[2.0, 2.0, 0.0]] * 8)
-    before = world.poses
+    before = world.poses.numpy()
     one, zero = np.array([0]), np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="cannot stand at"):
         world.reset(one, zero, np.array([[1.5, 0.6, 0.0]]), [GOAL])
@@ -150,7 +148,7 @@ def test_what_cannot_be_is_refused_before_anything_changes(world):
             world.step(wrong)
     with pytest.raises(ValueError, match="house 'atlantis'"):
         world.scene_index("atlantis")
-    assert (world.poses == before).all()
+    assert (world.poses.numpy() == before).all()
 
 
 def test_agents_that_are_nowhere_yet_and_wrong_sizes_are_refused():

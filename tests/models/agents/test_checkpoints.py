@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from eqa.models.agents.checkpoints import fitting_agent
-from eqa.models.agents.neural import Agent
+from eqa.models.agents.neural import NeuralAgent
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 
 
@@ -26,7 +26,7 @@ def test_the_newest_that_can_be_read_is_found_and_named_once(tmp_path, source, c
             path.write_bytes(path.read_bytes()[:1000])
         os.utime(path, (n, n))
     for _ in range(2):
-        assert isinstance(fitting_agent("last", source, runs=tmp_path), Agent)
+        assert isinstance(fitting_agent("last", source, runs=tmp_path), NeuralAgent)
     shown = capsys.readouterr().out.replace("\n", "")
     assert shown.count("what is not fitted comes from") == 1 and str(tmp_path / "newer" / "agent.ckpt") in shown
     assert f"passed over: {tmp_path / 'damaged' / 'agent.ckpt'}: cannot be read" in shown

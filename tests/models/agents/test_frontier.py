@@ -13,9 +13,11 @@ from eqa.envs.house.simulator import HouseSimulator
 from eqa.envs.navigation.floor import HEADINGS_RAD, Floor
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal
-from eqa.models.agents.frontier import FrontierWalker
-from eqa.models.agents.oracles import Depth, ForwardWalker, RandomWalker, Start
+from eqa.envs.task import Task
+from eqa.models.agents.frontier import FrontierAgent
+from eqa.models.agents.oracles import ForwardAgent, RandomAgent
 from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, PASSED_OVER, UNKNOWN
+from tests.helpers.episode_batches import batch_of
 from tests.helpers.small_house import small_house
 
 CAMERA = Camera(112, 112)
@@ -27,38 +29,23 @@ SPAWNS = np.array(
 )
 
 
-def start_of(poses: np.ndarray) -> Start:
-    num = len(poses)
-    nothing = torch.empty((num, 0), dtype=torch.int64)
-    return Start(torch.ones((num, 2), dtype=torch.int64), torch.empty(num, 0, 1), nothing, poses, [], [], [])
-
-
 def steps(
     simulator: HouseSimulator, walker: object, spawns: np.ndarray, most: int = 100
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Plays as the evaluation does; gives poses and actions (-1 for who has stopped) before each is done."""
     num = len(spawns)
-    simulator.reset(np.arange(num), np.zeros(num, np.int64), spawns, [Goal(((2.0, 2.0, 0.0),), 0.25)] * num)
-    walker.begin(start_of(spawns))
-    active = np.ones(num, bool)
-    for _ in range(most):
-        seen = None
-        if walker.needs == "depth":
-            depth = np.full((num, *simulator.image_size), np.nan, np.float32)
-            depth[active] = simulator.render(np.flatnonzero(active))["depth"]
-            seen = Depth(depth, simulator.poses)
-        chosen = np.where(active, walker.act(seen, active), Action.STOP)
-        yield simulator.poses, np.where(active, chosen, -1)
-        simulator.step(chosen)
-        active = active & (chosen != Action.STOP)
-        if not active.any():
-            return
+    task = Task(simulator, max_steps=most)
+    task.begin(np.arange(num), np.zeros(num, np.int64), spawns, [Goal(((2.0, 2.0, 0.0),), 0.25)] * num)
+    walker.reset(batch_of(spawns))
+    while task.walking.any():
+        who, chosen = np.flatnonzero(task.walking), np.full(num, -1)
+        chosen[who] = walker.act(task.observe(who, walker.sensors), who)
+        yield simulator.poses.numpy(), chosen
+        task.step(who, chosen[who])
 
 
 def world(num_agents: int, *, objects: bool = True) -> HouseSimulator:
-    return HouseSimulator(
-        [small_house(objects=objects)], num_agents=num_agents, camera=CAMERA, sensors=("depth",), resolution=500
-    )
+    return HouseSimulator([small_house(objects=objects)], num_agents=num_agents, camera=CAMERA, resolution=500)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +81,7 @@ def share_free(floor: Floor, centres: np.ndarray, reach_m: float) -> np.ndarray:
 
 def test_the_map_agrees_with_the_house_to_a_cell(furnished: HouseSimulator) -> None:
     """Floor under a table top is floor to whoever has not yet seen the top."""
-    walker, low, high = FrontierWalker(CAMERA), bare_floor(0.3), bare_floor(1.0)
+    walker, low, high = FrontierAgent(CAMERA), bare_floor(0.3), bare_floor(1.0)
     walked(furnished, walker)
     for state, spawn in zip(walker.state, SPAWNS, strict=True):
         free, blocked = positions(state == FREE, spawn), positions(state == BLOCKED, spawn)
@@ -106,7 +93,7 @@ def test_the_map_agrees_with_the_house_to_a_cell(furnished: HouseSimulator) -> N
 
 
 def test_it_sees_nearly_all_the_floor_then_turns_round_once_and_stops() -> None:
-    simulator, walker = world(len(SPAWNS), objects=False), FrontierWalker(CAMERA)
+    simulator, walker = world(len(SPAWNS), objects=False), FrontierAgent(CAMERA)
     _, actions = walked(simulator, walker, 400)
     for n, spawn in enumerate(SPAWNS):
         done = actions[n][actions[n] >= 0].tolist()
@@ -125,19 +112,19 @@ def floor_visited(floor: Floor, poses: np.ndarray) -> float:
 def test_it_visits_more_floor_than_a_random_walk_and_than_straight_on(furnished: HouseSimulator) -> None:
     visited = {
         type(walker).__name__: [floor_visited(furnished.floors[0], poses) for poses in walked(furnished, walker)[0]]
-        for walker in (FrontierWalker(CAMERA), RandomWalker(0), ForwardWalker())
+        for walker in (FrontierAgent(CAMERA), RandomAgent(0), ForwardAgent())
     }
-    explorer = np.array(visited["FrontierWalker"])
-    assert (explorer > visited["ForwardWalker"]).all() and (explorer > visited["RandomWalker"]).all()
+    explorer = np.array(visited["FrontierAgent"])
+    assert (explorer > visited["ForwardAgent"]).all() and (explorer > visited["RandomAgent"]).all()
 
 
 def test_it_enters_both_rooms_within_an_episode(furnished: HouseSimulator) -> None:
-    rooms = [furnished.room.copy() for _ in steps(furnished, FrontierWalker(CAMERA), SPAWNS)]
+    rooms = [furnished.region.numpy() for _ in steps(furnished, FrontierAgent(CAMERA), SPAWNS)]
     assert all(set(of_agent.tolist()) >= {0, 1} for of_agent in np.stack(rooms, 1))
 
 
 def test_it_never_walks_into_what_it_knows_and_hardly_into_anything(furnished: HouseSimulator) -> None:
-    walker, forward, refused, before = FrontierWalker(CAMERA), 0, 0, None
+    walker, forward, refused, before = FrontierAgent(CAMERA), 0, 0, None
     for poses, actions in steps(furnished, walker, SPAWNS):
         if before is not None:
             refused += ((poses == before[0]).all(1) & (before[1] == Action.FORWARD)).sum()
@@ -153,7 +140,7 @@ def test_it_never_walks_into_what_it_knows_and_hardly_into_anything(furnished: H
 
 
 def test_a_refused_move_blocks_what_lies_ahead() -> None:
-    simulator, walker = world(1, objects=False), FrontierWalker(CAMERA)
+    simulator, walker = world(1, objects=False), FrontierAgent(CAMERA)
     spawn = np.array([[2.0, 3.0, 0.0]])
     for poses, actions in steps(simulator, walker, spawn):
         if actions[0] == Action.FORWARD:
@@ -163,13 +150,13 @@ def test_a_refused_move_blocks_what_lies_ahead() -> None:
     row, column = row + round(-2.5 * np.cos(heading)), column + round(-2.5 * np.sin(heading))
     around = np.s_[row - 1 : row + 2, column - 1 : column + 2]
     assert not (walker.state[0][around] == BLOCKED).any()
-    again = walker.act(Depth(simulator.render()["depth"], poses), np.ones(1, bool))
+    again = walker.act({**simulator.observe(sensors=("depth",)), "pose": torch.from_numpy(poses)}, np.array([0]))
     assert (walker.state[0][around] == BLOCKED).any() and again[0] != Action.FORWARD
 
 
 def test_agents_side_by_side_walk_as_each_alone(furnished: HouseSimulator) -> None:
-    together = walked(furnished, FrontierWalker(CAMERA))
-    simulator, walker = world(1), FrontierWalker(CAMERA)
+    together = walked(furnished, FrontierAgent(CAMERA))
+    simulator, walker = world(1), FrontierAgent(CAMERA)
     for n, spawn in enumerate(SPAWNS):
         poses, actions = zip(*steps(simulator, walker, spawn[None]), strict=True)
         assert (np.concatenate(poses) == together[0][n, : len(poses)]).all()
@@ -178,12 +165,13 @@ def test_agents_side_by_side_walk_as_each_alone(furnished: HouseSimulator) -> No
 
 def test_a_tilted_or_high_camera_and_images_of_another_size_are_refused() -> None:
     with pytest.raises(ValueError, match="level"):
-        FrontierWalker(Camera(pitch_rad=-0.2))
+        FrontierAgent(Camera(pitch_rad=-0.2))
     with pytest.raises(ValueError, match="1.0 m high"):
-        FrontierWalker(Camera(height_m=1.5))
-    walker = FrontierWalker(CAMERA)
-    walker.begin(start_of(SPAWNS[:1]))
+        FrontierAgent(Camera(height_m=1.5))
+    walker = FrontierAgent(CAMERA)
+    walker.reset(batch_of(SPAWNS[:1]))
+    spawn, alone = torch.from_numpy(SPAWNS[:1]), np.array([0])
     with pytest.raises(ValueError, match="112"):
-        walker.act(Depth(np.ones((1, 224, 224), np.float32), SPAWNS[:1]), np.ones(1, bool))
+        walker.act({"depth": torch.ones(1, 224, 224), "pose": spawn}, alone)
     with pytest.raises(ValueError, match="begin anew"):
-        walker.act(Depth(np.ones((1, 112, 112), np.float32), SPAWNS[:1] + [30, 0, 0]), np.ones(1, bool))
+        walker.act({"depth": torch.ones(1, 112, 112), "pose": spawn + torch.tensor([30.0, 0, 0])}, alone)

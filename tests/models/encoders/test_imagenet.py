@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.data.demonstrations.spawns import place
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import Recorder
+from eqa.data.questions.spawns import place
 from eqa.data.vocabulary import Vocabulary
+from eqa.envs.house.simulator import HouseWorld
 from eqa.models import backbone
-from eqa.models.agents.neural import Agent
-from eqa.models.agents.oracles import NavigatorWalker, ShortestPathWalker
+from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.oracles import ShortestPathAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import Eyes
@@ -194,18 +196,24 @@ def test_what_does_not_exist_or_fit_is_refused() -> None:
 def test_an_agent_is_demonstrated_saved_and_played_with_it_and_nothing_is_fetched(tmp_path: Path) -> None:
     house, episodes = small_house(), [episode(0), episode(1)]
     eyes = Eyes.pretrained("resnet18", weights=None)
-    list(build(tmp_path / "test.h5", place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
+    list(
+        build(
+            tmp_path / "test.h5", place(house, episodes), Recorder(HouseWorld(lambda _: house), eyes), configuration={}
+        )
+    )
     demos, vocabulary = Demonstrations.open(tmp_path / "test.h5"), Vocabulary.of(episodes)
     assert demos.features.shape == (len(demos.actions), eyes.encoder.feature_size)
     sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
-    agent = Agent(eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=8), Answerer(*sizes), vocabulary)
+    agent = NeuralAgent(eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=8), Answerer(*sizes), vocabulary)
     agent.save(tmp_path / "agent.ckpt")
-    played = Agent.load(tmp_path / "agent.ckpt")
+    played = NeuralAgent.load(tmp_path / "agent.ckpt")
     seeing = Eyes(played.encoder)
     rgb = frames(2).numpy()
     assert seeing.identity == eyes.identity and np.array_equal(seeing(rgb), eyes(rgb))
     evaluation = Evaluation(played, Source(demos, house), "test", eyes=seeing)
-    rows = evaluation.play({"oracle": ShortestPathWalker(), "agent": NavigatorWalker(played.navigator)}, ("T-10",))
+    rows = evaluation.play(
+        {"oracle": ShortestPathAgent(), "agent": NavigatorAgent(played.navigator, seeing)}, ("T-10",)
+    )
     assert [row["agent"] for row in rows] == ["oracle"] * 2 + ["agent"] * 2
     assert all(row["predicted"] in vocabulary.answers for row in rows)
 

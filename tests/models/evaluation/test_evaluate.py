@@ -11,20 +11,21 @@ from rich.console import Console
 from torch import nn
 
 from eqa.data.batches.imitation import last_frames
-from eqa.data.demonstrations.spawns import place
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import GeneratedEQA, Recorder
+from eqa.data.questions.spawns import place
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import enter
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
-from eqa.models.agents.neural import Agent
-from eqa.models.agents.oracles import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker
+from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.oracles import ForwardAgent, RandomAgent, ShortestPathAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import Eyes
@@ -81,7 +82,7 @@ def small_source(path: Path, precision: str = "float32") -> Source:
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
     eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision=precision)
-    list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
+    list(build(path, place(house, episodes), Recorder(HouseWorld(lambda _: house), eyes), configuration={}))
     source = Source(Demonstrations.open(path), house)
     source.encode, source.build = eyes, lambda: None
     source.vocabulary = Vocabulary.of(source.demos.episodes)
@@ -93,7 +94,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     source = small_source(tmp_path_factory.mktemp("demos") / "test.h5")
     eyes, vocabulary = source.encode, source.vocabulary
     sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
-    agent = Agent(
+    agent = NeuralAgent(
         eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
     )  # fmt: skip
     return Evaluation(agent, source, "test", eyes=eyes)
@@ -102,10 +103,10 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 @pytest.fixture(scope="module")
 def rows(evaluation: Evaluation) -> list[dict]:
     walkers = {
-        "random": RandomWalker(0),
-        "forward": ForwardWalker(),
-        "agent": NavigatorWalker(evaluation.agent.navigator),
-        "oracle": ShortestPathWalker(),
+        "random": RandomAgent(0),
+        "forward": ForwardAgent(),
+        "agent": NavigatorAgent(evaluation.agent.navigator, evaluation.eyes),
+        "oracle": ShortestPathAgent(),
     }
     return evaluation.play(walkers, PLAYED) + evaluation.blind()
 
@@ -146,8 +147,7 @@ def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Eva
         straight, turned = at["T-20", episode_id], at["T-20 turned", episode_id]
         assert straight[:2] == turned[:2]
     (batch,) = batches(evaluation.demos, ("T-20 turned", "random"), 48)
-    ids = [evaluation.demos.episodes[one.row].scene_id for one in batch]
-    start = evaluation._start(batch, *enter(ids, evaluation.source.house))
+    start = evaluation._start(batch)
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
     again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
     assert start.poses.tolist() == [list(pose) for pose in again]
@@ -188,7 +188,7 @@ def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) 
     seen = []
     answers = evaluation._answers
     evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
-    evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
+    evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     del evaluation._answers
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
@@ -207,7 +207,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
         lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask),
     )
     monkeypatch.setattr(evaluation.agent.answerer, "also_back", back)
-    evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
+    evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = last_frames(evaluation.demos.features[evaluation.demos.rows(i)], 5, back)
@@ -216,9 +216,9 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
 
 
 def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Evaluation) -> None:
-    class Stopper(ForwardWalker):
-        def act(self, features: None, active: np.ndarray) -> np.ndarray:
-            return np.full(len(active), Action.STOP, dtype=np.int64)
+    class Stopper(ForwardAgent):
+        def act(self, observation: dict, agents: np.ndarray) -> np.ndarray:
+            return np.full(len(agents), Action.STOP, dtype=np.int64)
 
     seen = []
     answers = evaluation._answers
@@ -235,7 +235,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluation, rows: list[dict]) -> None:
     together = {(r["episode_id"], r["spawn"]): r for r in of(rows, "agent")}
     alone = Evaluation(evaluation.agent, evaluation.source, "test", eyes=evaluation.eyes, lockstep=1)
-    single = alone.play({"agent": NavigatorWalker(evaluation.agent.navigator)}, PLAYED)
+    single = alone.play({"agent": NavigatorAgent(evaluation.agent.navigator, evaluation.eyes)}, PLAYED)
     assert len(single) == len(together) == 8
     for row in single:
         assert row["actions"] == together[row["episode_id"], row["spawn"]]["actions"]
@@ -246,7 +246,7 @@ def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluati
     fewer = Vocabulary(
         tuple(w for w in agent.vocabulary.words if w != "refrigerator") + ("fridge",), agent.vocabulary.answers
     )
-    other = Agent(agent.encoder, agent.navigator, agent.answerer, fewer)
+    other = NeuralAgent(agent.encoder, agent.navigator, agent.answerer, fewer)
     with pytest.raises(ValueError, match="refrigerator"):
         Evaluation(other, evaluation.source, "test", eyes=evaluation.eyes)
 

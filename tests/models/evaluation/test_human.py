@@ -17,6 +17,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, STEP_M, TURN_RAD, Action
 from eqa.envs.episode import Episode
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.navigation.walk import walk_of
 from eqa.models.evaluation.human import Game, collect, picture, tasks_of
 from eqa.models.evaluation.replays import Replays
@@ -71,13 +72,13 @@ def test_steps_and_turns_are_the_agents_and_what_is_in_the_way_refuses_a_step(tm
     game.begin()
     for step, action in enumerate([LEFT, LEFT, RIGHT]):
         game.act(action, step)
-    turns = np.diff(np.unwrap([pose[2] for pose in game.trace.poses])) / TURN_RAD
+    turns = np.diff(np.unwrap(game.walk.trajectories().poses[0, :, 2])) / TURN_RAD
     assert turns.round(9).tolist() == [1, 1, -1]
     for step in range(3, 40):
         game.act(FORWARD, step)
-    moves = np.hypot(*np.diff(np.array(game.trace.poses)[:, :2], axis=0).T)
+    moves = np.hypot(*np.diff(game.walk.trajectories().poses[0, :, :2], axis=0).T)
     assert set(moves.round(9)) == {0.0, STEP_M}
-    assert game.trace.collisions == np.count_nonzero(moves[3:] < 0.1) > 0 and game.state()["bumped"]
+    assert game.walk.trajectories().refused.sum() == np.count_nonzero(moves[3:] < 0.1) > 0 and game.state()["bumped"]
 
 
 def test_a_walk_ends_after_a_hundred_actions_and_can_still_be_answered(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_an_action_that_is_sent_twice_counts_once_and_nothing_happens_at_the_wro
     game.act(STOP, 1)
     with pytest.raises(ValueError, match="answer: expected one of the vocabulary's 2, got 'purple'"):
         game.answer("purple")
-    assert game.trace.actions == [LEFT, STOP] and game.rows == []
+    assert game.walk.trajectories().actions[0].tolist() == [LEFT, STOP] and game.rows == []
 
 
 def test_a_demonstration_walked_by_a_person_has_the_row_of_the_shortest_path(tmp_path: Path) -> None:
@@ -257,4 +258,4 @@ def test_a_replay_shows_each_step_of_a_row_and_where_it_is_on_the_plan(tmp_path:
 def test_a_run_in_other_houses_is_not_replayed_in_these(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"configuration": {"data": {"seed": 1}}}))
     with pytest.raises(ValueError, match=r"data\.seed=1; add data\.seed=1"):
-        Replays(tmp_path, house=lambda _: small_house(), episodes=lambda _: [], house_seed=0)
+        Replays(tmp_path, world=HouseWorld(lambda _: small_house()), episodes=lambda _: [], house_seed=0)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from eqa.data.batches.rl_episodes import Spawning
-from eqa.models.agents.neural import Agent
-from eqa.models.agents.oracles import NavigatorWalker
+from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.learning.answerer_rollouts import OwnEndsData
@@ -26,7 +26,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 @pytest.fixture
-def agent(source: Source) -> Agent:
+def agent(source: Source) -> NeuralAgent:
     """Knows how to walk as little as how to answer; so it ends anywhere, and answers depend on every frame."""
     torch.manual_seed(5)
     sizes = len(source.vocabulary.words), len(source.vocabulary.answers), source.encode.encoder.feature_size
@@ -34,7 +34,7 @@ def agent(source: Source) -> Agent:
     with torch.no_grad():
         navigator.planner_head.bias[-1] -= 1.0
     answerer = Answerer(*sizes, num_frames=3, also_back=[6])
-    return Agent(source.encode.encoder, navigator, answerer, source.vocabulary)
+    return NeuralAgent(source.encode.encoder, navigator, answerer, source.vocabulary)
 
 
 def data_of(source: Source, path: Path, **other: object) -> OwnEndsData:
@@ -43,7 +43,7 @@ def data_of(source: Source, path: Path, **other: object) -> OwnEndsData:
     return OwnEndsData(source, **{"walks": WALKS, "farthest": FARTHEST, "batch_size": 2, "seed": SEED, **given})
 
 
-def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp_path: Path) -> None:
+def test_ends_are_what_evaluation_answers_from(source: Source, agent: NeuralAgent, tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.ckpt")
     data = data_of(source, tmp_path)
     data.setup("fit")
@@ -56,7 +56,7 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp
         scores = (agent.answerer(ends.features.float(), ends.questions, None).softmax(1) * possible).detach()
         for row in range(len(QUESTIONS)):
             spawn = spawning.draw(source.demonstrations("train"), row, epoch=0, rng=rng)
-            played = evaluation.play({"agent": NavigatorWalker(agent.navigator)}, [spawn.setting])
+            played = evaluation.play({"agent": NavigatorAgent(agent.navigator, source.encode)}, [spawn.setting])
             (found,) = (r for r in played if r["episode_id"] == f"small-{row}")
             best = scores[row].max()
             assert found["predicted"] == source.vocabulary.answers[int(scores[row].argmax())]
@@ -65,7 +65,7 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp
 
 def test_walks_are_kept_and_the_answerer_is_of_the_agents_kind(
     source: Source,
-    agent: Agent,
+    agent: NeuralAgent,
     tmp_path: Path,
 ) -> None:
     agent.save(tmp_path / "agent.ckpt")
@@ -83,7 +83,7 @@ def test_walks_are_kept_and_the_answerer_is_of_the_agents_kind(
         data_of(source, tmp_path, walks=0)
 
 
-def test_who_answers_from_whole_walks_is_refused(source: Source, agent: Agent, tmp_path: Path) -> None:
+def test_who_answers_from_whole_walks_is_refused(source: Source, agent: NeuralAgent, tmp_path: Path) -> None:
     sizes = len(source.vocabulary.words), len(source.vocabulary.answers), source.encode.encoder.feature_size
     agent.answerer = Answerer(*sizes, num_frames=None)
     agent.save(tmp_path / "agent.ckpt")
@@ -91,7 +91,7 @@ def test_who_answers_from_whole_walks_is_refused(source: Source, agent: Agent, t
         data_of(source, tmp_path).setup("fit")
 
 
-def test_questions_are_those_of_the_demonstrations(source: Source, agent: Agent, tmp_path: Path) -> None:
+def test_questions_are_those_of_the_demonstrations(source: Source, agent: NeuralAgent, tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.ckpt")
     data = data_of(source, tmp_path)
     data.setup("fit")

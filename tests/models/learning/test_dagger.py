@@ -41,7 +41,7 @@ def walks_of(source: Source, *, beta: float, seed: int = 0) -> tuple:
     navigator = Pacman(len(source.vocabulary.words), source.encode.encoder.feature_size, planner_hidden=16)
     walk = OwnWalks(
         navigator,
-        house=source.house,
+        world=source.world,
         encode=source.encode,
         vocabulary=source.vocabulary,
         beta=beta,
@@ -70,15 +70,15 @@ def test_labels_are_what_the_expert_does_at_each_pose_and_frames_are_those_poses
         rows = range(offsets[n], offsets[n + 1])
         simulator.reset(np.array([0]), np.array([0]), np.array([one.start]), [Goal.of(one)])
         for row in rows:
-            assert np.allclose(simulator.poses[0], recording.poses[row])
+            assert np.allclose(simulator.poses.numpy()[0], recording.poses[row])
             needed = len(cost.walk(tuple(recording.poses[row])).actions)
             simulator.step(np.array([labels[row]]))
-            after = len(cost.walk(tuple(simulator.poses[0])).actions)
+            after = len(cost.walk(tuple(simulator.poses.numpy()[0])).actions)
             assert after == needed - (labels[row] != STOP)  # each label brings it one action nearer to the end
             simulator.reset(np.array([0]), np.array([0]), recording.poses[row : row + 1], [Goal.of(one)])
             simulator.step(np.array([recording.actions[row]]))
             assert (recording.actions[row] == STOP) == (labels[row] == STOP)
-        seen = source.encode(simulator.renderer.render(np.zeros(len(rows), np.int32), recording.poses[rows])["rgb"])
+        seen = source.encode(simulator.look(np.zeros(len(rows), np.int64), recording.poses[rows])["rgb"]).numpy()
         assert np.abs(seen - recording.features[rows]).max() < 1e-2
 
 
@@ -87,14 +87,14 @@ def test_the_advisor_searches_anew_only_for_who_left_its_plan(source: Source) ->
     goals = [Goal.of(e) for e in source.demos.episodes]
     starts = np.array([e.start for e in source.demos.episodes])
     simulator.reset(np.arange(2), np.zeros(2, np.int64), starts, goals)
-    advisor, both = Advisor(costs_to_go(simulator.floors[0], goals)), np.ones(2, bool)
-    first = advisor(simulator.poses, both)
+    advisor, both = Advisor([cost.walk for cost in costs_to_go(simulator.floors[0], goals)]), np.ones(2, bool)
+    first = advisor(simulator.poses.numpy(), both)
     plans = list(advisor.plans)
     other = L if first[1] != L else R
     simulator.step(np.array([first[0], other]))
-    advisor(simulator.poses, both)
+    advisor(simulator.poses.numpy(), both)
     assert advisor.plans[0] is plans[0] and advisor.plans[1] is not plans[1]
-    assert advisor(simulator.poses, np.array([True, False]))[1] == STOP
+    assert advisor(simulator.poses.numpy(), np.array([True, False]))[1] == STOP
 
 
 def test_decisions_follow_what_was_done_and_aim_at_what_should_have_been() -> None:

@@ -17,9 +17,9 @@ from eqa import train
 from eqa.data.batches.rl_episodes import Practice, Spawning, questions_by_house
 from eqa.data.demonstrations.spawn_settings import spawned
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
-from eqa.envs.house.simulator import HouseSimulator, enter
-from eqa.envs.simulator import Goal
-from eqa.models.agents.oracles import NavigatorWalker
+from eqa.envs.house.simulator import HouseSimulator
+from eqa.envs.simulator import Goal, enter
+from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.learning.advantages import generalized_advantages, others_returns, returns_to_go, without_cut_ends
 from eqa.models.learning.minibatches import Credit, of_update, own_steps
@@ -171,7 +171,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
     lengths = []
     for n, row in enumerate(spawns["rows"].tolist()):
         episode, known = demos.episodes[row], int(spawns["known"][n])
-        simulator = HouseSimulator([source.house(episode.scene_id)], num_agents=1, sensors=("rgb", "instance_id"))
+        simulator = HouseSimulator([source.house(episode.scene_id)], num_agents=1)
         simulator.reset(np.zeros(1, int), np.zeros(1, int), spawns["poses"][n].numpy()[None], [Goal.of(episode)])
         history = slice(int(demos.offsets[row]), int(demos.offsets[row]) + known)
         frames, actions = [*np.array(demos.features[history])], demos.actions[history].astype(np.int64).tolist()
@@ -180,26 +180,26 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
             torch.tensor([actions], dtype=torch.int64).reshape(1, known),
         )
         state = after_history(agent.navigator, spawns["questions"][n : n + 1], *before)
-        poses, metres, planned = [simulator.poses[0]], [simulator.distance_m[0]], [False] * known
-        entered = simulator.room[0] == episode.target_room
+        poses, metres, planned = [simulator.poses[0].numpy()], [float(simulator.distance_m[0])], [False] * known
+        entered = int(simulator.region[0]) == episode.target_room
         for t in range(MAX_EPISODE_ACTIONS):
-            drawn = simulator.render()
-            frames += [*source.encode(drawn["rgb"])]
+            drawn = simulator.observe(sensors=("rgb", "instance_id"))
+            frames += [*source.encode(drawn["rgb"]).numpy()]
             state, action = agent.navigator.act(
                 state, torch.from_numpy(frames[-1][None]).float(), draws=spawns["draws"][n : n + 1, t]
             )
             planned += asked(state).tolist()
             actions += action.tolist()
             simulator.step(action.numpy())
-            poses, metres = [*poses, simulator.poses[0]], [*metres, simulator.distance_m[0]]
-            entered |= simulator.room[0] == episode.target_room
+            poses, metres = [*poses, simulator.poses[0].numpy()], [*metres, float(simulator.distance_m[0])]
+            entered |= int(simulator.region[0]) == episode.target_room
             if action == STOP:
                 break
         stopped, steps, end = actions[-1] == STOP, len(poses) - 1, len(actions)
         lengths.append(steps)
         if not stopped:
-            drawn = simulator.render()
-            frames += [*source.encode(drawn["rgb"])]
+            drawn = simulator.observe(sensors=("rgb", "instance_id"))
+            frames += [*source.encode(drawn["rgb"]).numpy()]
         assert walked.batch["actions"][n, :end].tolist() == actions and (walked.batch["actions"][n, end:] == -1).all()
         assert walked.batch["asked"][n, :end].tolist() == planned and not walked.batch["asked"][n, end:].any()
         assert (walked.batch["features"][n, :end].numpy() == np.array(frames[:end])).all()
@@ -211,7 +211,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
         assert (walked.last_frames[n, -len(asks) :].numpy() == asks).all() and bool(walked.stopped[n]) == stopped
         right = source.vocabulary.answer_id(episode.answer)
         said = agent.answerer(walked.last_frames[n : n + 1].float(), spawns["questions"][n : n + 1], None).argmax()
-        looked = (drawn["instance_id"] == episode.target_object).mean() >= 0.01
+        looked = (drawn["instance_id"].numpy() == episode.target_object).mean() >= 0.01
         earned = [0.7 * (a - b) - 0.01 for a, b in itertools.pairwise(metres)]
         earned = [e + 0.3 * max(min(metres[: t + 1]) - metres[t + 1], 0) for t, e in enumerate(earned)]
         earned[-1] += (4.0 * bool(said == right) + 2.0 * bool(looked)) * stopped
@@ -263,10 +263,10 @@ def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(sou
     for n, row in enumerate(spawns["rows"].tolist()):
         episode = source.demonstrations("train").episodes[row]
         house = source.house(episode.scene_id)
-        simulator = HouseSimulator([house], num_agents=1, sensors=("instance_id",))
+        simulator = HouseSimulator([house], num_agents=1)
         pose = looked.poses[n][counts[n] - 1][None]
         simulator.reset(np.array([0]), np.array([0]), pose, [Goal.of(episode)])
-        filled = (simulator.render()["instance_id"] == episode.target_object).mean()
+        filled = (simulator.observe(sensors=("instance_id",))["instance_id"].numpy() == episode.target_object).mean()
         assert bool(looked.seen[n]) == (filled >= 0.01)
 
 
@@ -300,13 +300,10 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
     assert not walked.stopped.any() and (walked.counts.sum(1) == MAX_EPISODE_ACTIONS).all()
     demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", eyes=source.encode)
     batch = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
-    simulator, scenes = enter([demos.episodes[s.row].scene_id for s in batch], source.house)
-    start = evaluation._start(batch, simulator, scenes)
-    simulator.reset(np.arange(4), scenes, start.poses, [Goal.of(e) for e in start.episodes])
-    walker = NavigatorWalker(agent.navigator)
-    walker.begin(start)
-    played = evaluation._walk(walker, simulator, scenes)
-    frames, _ = evaluation._frames(agent.answerer, batch, played, simulator)
+    simulator, scenes = enter(source.world, [demos.episodes[s.row].scene_id for s in batch])
+    walker = NavigatorAgent(agent.navigator, source.encode)
+    played = evaluation._walk(walker, simulator, scenes, evaluation._start(batch))
+    frames, _ = evaluation._frames(agent.answerer, batch, played, walker.features.numpy(), simulator)
     assert frames.equal(walked.last_frames.float()) and (played.num_actions == MAX_EPISODE_ACTIONS).all()
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from eqa.models.agents.oracles import NavigatorWalker, Start
+from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.baselines import Lstm, Reactive
 from eqa.models.navigators.pacman import Pacman
@@ -19,6 +19,7 @@ from eqa.models.navigators.pacman_targets import hierarchical_targets
 from eqa.models.navigators.recurrent_state import after_history, joined, rows
 from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import describe, rebuild
+from tests.helpers.episode_batches import batch_of
 from tests.helpers.walk_batches import random_walks, walk_batch
 
 FORWARD, LEFT, RIGHT, STOP = range(4)
@@ -121,11 +122,16 @@ def test_an_agent_with_a_history_walks_alone_as_it_does_beside_agents_with_longe
     history = torch.where(torch.arange(9) < lengths[:, None], taken, -1)
 
     def play(who: list[int]) -> torch.Tensor:
-        walker, longest, nowhere = NavigatorWalker(navigator), int(lengths[who].max()), np.zeros((len(who), 3))
-        walker.begin(
-            Start(questions[who], frames[:longest, who].transpose(0, 1), history[who, :longest], nowhere, [], [], [])
+        walker, longest = NavigatorAgent(navigator, lambda frame: frame), int(lengths[who].max())
+        walker.reset(
+            batch_of(
+                np.zeros((len(who), 3)),
+                questions=questions[who],
+                features=frames[:longest, who].transpose(0, 1),
+                actions=history[who, :longest],
+            )
         )
-        chosen = [walker.act(frame, np.ones(len(who), bool)) for frame in frames[9:, who]]
+        chosen = [walker.act({"rgb": frame}, np.arange(len(who))) for frame in frames[9:, who]]
         return torch.from_numpy(np.stack(chosen, 1))
 
     together = play([0, 1, 2, 3])

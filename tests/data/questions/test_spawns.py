@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eqa.data import spawns
-from eqa.data.demonstrations.spawns import CLEARANCE_M, place, rooms_at, walk_anew
+from eqa.data.questions.spawns import CLEARANCE_M, place, rooms_at, walk_anew
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog

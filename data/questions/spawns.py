@@ -18,14 +18,14 @@ from jaxtyping import Float32, Float64, Int64
 
 from eqa.envs.actions import MAX_EPISODE_ACTIONS
 from eqa.envs.episode import Episode, Pose, Spawn
-from eqa.envs.house.build import build_floor, build_scene
+from eqa.envs.house.build import CLEARANCE_M, build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
 from eqa.envs.metrics import inside_polygon
 from eqa.envs.navigation.action_search import shortest_walks
 from eqa.envs.navigation.floor import Floor, distance_fields, distances_at, far_places, sample_start
-from eqa.envs.navigation.walk import Walk, letters
-from eqa.envs.simulator import Goal
+from eqa.envs.navigation.walk import letters
+from eqa.envs.simulator import Goal, Walk
 
 # Adds spawns and walks to the episodes of one house; None in place of one that cannot be walked.
 Place = Callable[[House, Sequence[Episode]], list[Episode | None]]
@@ -34,7 +34,6 @@ SPAWNS = (10, 30, 50)
 STARTS_TRIED = 8
 FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over MAX_EPISODE_ACTIONS, which is cut off
 ABOUT_M = 0.5  # how much nearer or farther than drawn a walk may begin
-CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 
 
 def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:

@@ -1,0 +1,71 @@
+"""`Agent`: walks and answers, whatever it is made of; the episodes that it plays come in an `EpisodeBatch`.
+
+Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, P of a pose, R steps that are left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Float64, Int, Int64
+
+from eqa.envs.episode import Episode
+from eqa.envs.simulator import Observation, World
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBatch:
+    """N episodes at their spawns. Histories are padded behind their end; actions with -1.
+
+    Only oracles may look at what stands behind `poses`.
+    """
+
+    questions: list[str]
+    question_ids: Int64[torch.Tensor, "N L"]  # words of the agent's vocabulary
+    features: Float[torch.Tensor, "N T F"]  # of the frames before the spawn
+    actions: Int64[torch.Tensor, "N T"]
+    poses: Float64[np.ndarray, "N P"]  # the spawns
+    episodes: list[Episode]
+    world: World | None
+    remaining: list[Int[np.ndarray, " _"] | None]  # what the demonstration does from here on; None beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """In words, and with scores over the vocabulary's answers where there are such."""
+
+    text: str
+    scores: Float32[np.ndarray, " A"] | None = None
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Plays N episodes side by side, by `envs.task.play`."""
+
+    sensors: Sequence[str]  # keys of the observation that it looks at; nothing else is drawn
+
+    def reset(self, batch: EpisodeBatch) -> None:
+        """Goes to the spawns of other episodes."""
+        ...
+
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
+        """The next actions of those episodes of the batch that walk; rows of the observation are theirs."""
+        ...
+
+    def answer(self) -> list[Answer] | None:
+        """Its answers after the walks; None for an agent that only walks, for which an answerer answers."""
+        ...
+
+
+class Walker:
+    """An agent that only walks."""
+
+    sensors: Sequence[str] = ()
+
+    def reset(self, batch: EpisodeBatch) -> None:
+        """Nothing to forget."""
+
+    def answer(self) -> None:
+        """An answerer answers for it."""

@@ -1,0 +1,51 @@
+"""`NavigatorAgent`: a trained navigator that sees through a frozen encoder.
+
+Axes: N episodes, W of them that walk, S own steps, F features.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from jaxtyping import Float16, Int64
+from torch import nn
+
+from eqa.envs.simulator import Observation
+from eqa.models.agents.agent import EpisodeBatch, Walker
+from eqa.models.navigators.recurrent_state import after_history
+
+
+class NavigatorAgent(Walker):
+    """Takes the likeliest action of a navigator, which first follows the history.
+
+    `features` is what it has seen, for answerers that look at the last frames.
+    """
+
+    sensors = ("rgb",)
+
+    def __init__(self, navigator: nn.Module, extractor: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self.navigator, self.extractor = navigator.eval(), extractor
+
+    @torch.inference_mode()
+    def reset(self, batch: EpisodeBatch) -> None:
+        device = next(self.navigator.parameters()).device
+        known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
+        self.state, self.num = after_history(self.navigator, *known), len(batch.questions)
+        self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for those that do not walk any more
+
+    @torch.inference_mode()
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
+        features = self.extractor(observation["rgb"])
+        who = torch.from_numpy(agents).to(features.device)
+        seen = features.new_zeros(self.num, features.shape[1])
+        seen[who] = features
+        self._seen.append(seen)
+        active = torch.zeros(self.num, dtype=torch.bool, device=seen.device)
+        active[who] = True
+        self.state, actions = self.navigator.act(self.state, seen.float(), active=active)
+        return actions[who].cpu().numpy()
+
+    @property
+    def features(self) -> Float16[torch.Tensor, "N S F"]:
+        """What each saw at each of its own steps; 0 behind its end."""
+        return torch.stack(self._seen, 1)
