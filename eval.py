@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from eqa.envs.files import file_fingerprint
 from eqa.envs.progress import console
 from eqa.models.agents.neural import Agent
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.results import write_results
 from eqa.models.learning.run_settings import refuse_wrong_settings
 from eqa.models.run_record import RunCard
@@ -33,14 +33,21 @@ def main(cfg: DictConfig) -> None:
     if cfg.stop_odds is not None:
         agent.set_stop_odds(cfg.stop_odds)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
-    eyes = Eyes(agent.encoder)
-    source = instantiate(cfg.data, encode=eyes)
+    extractor = FeatureExtractor(agent.encoder)
+    source = instantiate(cfg.data, encode=extractor)
     folder = Path(cfg.run_folder)
     data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
     card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=asked, data=data)
     with card.stage("results"):
         write_results(
-            agent, source, folder=folder, split=cfg.split, seed=cfg.seed, eyes=eyes, plays=cfg.plays, against=against
+            agent,
+            source,
+            folder=folder,
+            split=cfg.split,
+            seed=cfg.seed,
+            extractor=extractor,
+            plays=cfg.plays,
+            against=against,
         )
     console.print(f"results: {cfg.run_folder}")
 

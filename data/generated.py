@@ -39,7 +39,7 @@ RECORDER = "frames-1"  # raise with every change of what demonstrations store of
 
 @runtime_checkable
 class Encode(Protocol):
-    """The frozen encoder, see `models.encoders.features.Eyes`."""
+    """The frozen encoder, see `models.encoders.features.FeatureExtractor`."""
 
     identity: str
     map_shape: tuple[int, int, int]

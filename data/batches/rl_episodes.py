@@ -46,7 +46,7 @@ class Spawning:
 
 class Practice(Dataset):
     """Walks to be made: rows (M,) of the demonstrations, known (M,) how many actions of the demonstration are history, poses
-    (M, 3) float64 of the spawns, questions (M, L) padded with 0, draws (M, K, 2) uniform numbers to act with.
+    (M, 3) float64 of the spawns, questions (M, L) padded with 0, noise (M, K, 2) uniform numbers to act with.
 
     Item i is all `samples` walks of `spawns[i]`.
     """
@@ -69,13 +69,13 @@ class Practice(Dataset):
     def __getitems__(self, chosen: Sequence[int]) -> dict[str, torch.Tensor]:
         spawns = [self.spawns[i] for i in chosen for _ in range(self.samples)]
         size = (self.samples, MAX_EPISODE_ACTIONS, 2)
-        draws = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
+        noise = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
         return {
             "rows": torch.tensor([s.row for s in spawns], dtype=torch.int64),
             "known": torch.tensor([s.known for s in spawns], dtype=torch.int64),
             "poses": torch.tensor([s.pose for s in spawns], dtype=torch.float64).reshape(-1, 3),
             "questions": pad_sequence([self.questions[s.row] for s in spawns], batch_first=True),
-            "draws": torch.from_numpy(np.concatenate(draws)),
+            "noise": torch.from_numpy(np.concatenate(noise)),
         }
 
 

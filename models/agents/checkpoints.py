@@ -5,7 +5,7 @@ from pathlib import Path
 from eqa.data.generated import GeneratedEQA
 from eqa.envs.progress import console
 from eqa.models.agents.neural import Agent
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 
 _named: set[Path] = set()  # files that were printed: several parts of a run look for the same agent
 
@@ -29,7 +29,7 @@ def fitting_agent(checkpoint: str, source: GeneratedEQA, *, row: str | None = No
             name
             for name, same in (
                 ("vocabulary", agent.vocabulary == source.vocabulary),
-                ("encoder", Eyes(agent.encoder).identity == source.encode.identity),
+                ("encoder", FeatureExtractor(agent.encoder).identity == source.encode.identity),
             )
             if not same
         ]

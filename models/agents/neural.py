@@ -12,7 +12,7 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named
 from eqa.models.answerers.frame_attention import Answerer
-from eqa.models.answerers.spatial_attention import PlacesAnswerer
+from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder, FrozenEncoder
 from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
 from eqa.models.encoders.resnet import FrozenResidualEncoder, ResidualEncoder
@@ -23,7 +23,7 @@ from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import describe, rebuild
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-ANSWERERS = (Answerer, PlacesAnswerer)
+ANSWERERS = (Answerer, SpatialAttentionAnswerer)
 # Of an agent, and what each may be; `rebuild` knows the classes that have been imported.
 PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
 FORMAT = "eqa-agent"
@@ -74,7 +74,7 @@ class Agent(nn.Module):
             navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
             self.config = {**self.config, "row": f"{self.name}, stop_odds {stop_odds:g}"}
 
-    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
+    def frozen_encoder(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)
 

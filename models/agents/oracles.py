@@ -20,7 +20,6 @@ from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.house import House
 from eqa.envs.simulator import Goal
-from eqa.models.navigators.recurrent_state import after_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class NavigatorWalker:
 
     @torch.inference_mode()
     def begin(self, start: Start) -> None:
-        self.state = after_history(self.navigator, start.questions, start.features, start.actions)
+        self.state = self.navigator.warm_up(start.questions, start.features, start.actions)
 
     @torch.inference_mode()
     def act(self, features: Float[torch.Tensor, "N F"] | None, active: Bool[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:

@@ -51,7 +51,7 @@ from eqa.models.agents.oracles import (
     ShortestPathWalker,
     Start,
 )
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.blind import blind_lstm
 
 SCENES_KEPT = 64
@@ -92,11 +92,13 @@ def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterat
 
 
 class Evaluation:
-    """Everything that all walkers share: houses, demonstrations, eyes, answerer. `lockstep` episodes go side by side."""
+    """Everything that all walkers share: houses, demonstrations, extractor, answerer. `lockstep` episodes go side by side."""
 
-    def __init__(self, agent: Agent, source: GeneratedEQA, split: str, *, eyes: Eyes, lockstep: int = 48) -> None:
+    def __init__(
+        self, agent: Agent, source: GeneratedEQA, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
+    ) -> None:
         self.lockstep = lockstep
-        self.agent, self.source, self.eyes = agent.eval(), source, eyes
+        self.agent, self.source, self.extractor = agent.eval(), source, extractor
         self.demos = source.demonstrations(split)
         self._scene = functools.lru_cache(SCENES_KEPT)(lambda name: build_scene(source.house(name), load_catalog()))
         for episode in self.demos.episodes:
@@ -198,9 +200,9 @@ class Evaluation:
     def _see(self, simulator: HouseSimulator, active: np.ndarray) -> Float16[np.ndarray, "N F"]:
         """Features of those who still walk, in their places; the others' stay 0 and are not looked at."""
         who = np.flatnonzero(active)
-        features = np.zeros((len(active), self.eyes.encoder.feature_size), np.float16)
+        features = np.zeros((len(active), self.extractor.encoder.feature_size), np.float16)
         if len(who):
-            features[who] = self.eyes(simulator.render(who)["rgb"])
+            features[who] = self.extractor(simulator.render(who)["rgb"])
         return features
 
     def _depth_renderer(self, simulator: HouseSimulator) -> Renderer:
@@ -240,7 +242,7 @@ class Evaluation:
         if answerer.num_frames is None:  # all of them
             places = [np.arange(end) for end in ends]
         else:
-            places = [last_places(end, answerer.num_frames, answerer.also_back) for end in ends]
+            places = [last_places(end, answerer.num_frames, answerer.earlier_frames) for end in ends]
         own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
         if walked.features is None:
             seen = self._look(walked, own, simulator)
@@ -249,7 +251,7 @@ class Evaluation:
         frames = []
         for spawn, wanted, steps, views in zip(batch, places, own, seen, strict=True):
             before, at = wanted < spawn.known, self._history(spawn).start
-            found = np.empty((len(wanted), self.eyes.encoder.feature_size), np.float16)
+            found = np.empty((len(wanted), self.extractor.encoder.feature_size), np.float16)
             found[before] = self.demos.features[at : at + spawn.known][wanted[before]]
             found[~before] = views[np.searchsorted(steps, wanted[~before] - spawn.known)]
             frames.append(found)
@@ -261,7 +263,7 @@ class Evaluation:
         counts = [len(of_walk) for of_walk in steps]
         poses = np.concatenate([walked.poses[n, of_walk] for n, of_walk in enumerate(steps)])
         rgb = simulator.renderer.render(np.repeat(walked.scenes, counts).astype(np.int32), poses)["rgb"]
-        return np.split(self.eyes(rgb), np.cumsum(counts)[:-1])
+        return np.split(self.extractor(rgb), np.cumsum(counts)[:-1])
 
     @torch.inference_mode()
     def _answers(

@@ -30,7 +30,7 @@ from eqa.envs.metrics import walk_metrics
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.rendering.target_visibility import LEAST_SHARE, target_shares
 from eqa.envs.simulator import Goal
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.run_tables import write_rows
 
 LINE = "HumanNav"  # of the results table
@@ -104,12 +104,12 @@ class Game:
         *,
         house: Callable[[str], House],
         answers: Sequence[str],
-        eyes: Eyes,
+        extractor: FeatureExtractor,
         folder: Path,
         configuration: Mapping,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.house, self.answers, self.eyes, self.folder = house, tuple(answers), eyes, folder
+        self.house, self.answers, self.extractor, self.folder = house, tuple(answers), extractor, folder
         self.configuration, self.clock = configuration, clock
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
@@ -169,7 +169,7 @@ class Game:
         recording = Recording(
             episodes=[task.episode],
             lengths=np.array([num]),
-            features=self.eyes(np.stack(trace.frames[:num])),
+            features=self.extractor(np.stack(trace.frames[:num])),
             actions=np.array(trace.actions, np.int8),
             poses=np.array(trace.poses[:num]),
             distance_m=np.array(trace.distances_m[:num], np.float32),

@@ -15,7 +15,7 @@ from eqa.envs.progress import console
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.neural import Agent
 from eqa.models.agents.oracles import NavigatorWalker
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
@@ -79,7 +79,7 @@ class AgentResults:
             folder=self.folder,
             split=self.split,
             seed=self.configuration["seed"],
-            eyes=self.source.encode,
+            extractor=self.source.encode,
             plays=self.plays,
             against=against,
         )
@@ -108,7 +108,7 @@ def write_results(
     folder: Path,
     split: str,
     seed: int,
-    eyes: Eyes,
+    extractor: FeatureExtractor,
     plays: str = "all",
     against: Sequence[Agent] = (),
 ) -> list[dict]:
@@ -119,11 +119,11 @@ def write_results(
     of the same row, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
-    evaluation = Evaluation(agent, source, split, eyes=eyes)
+    evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
     beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
     for other in against:
-        _comparable(other, agent, eyes)
+        _comparable(other, agent, extractor)
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
             answered_by[agent.name][other.name] = other.answerer
             continue
@@ -150,10 +150,10 @@ def write_results(
     return rows
 
 
-def _comparable(other: Agent, agent: Agent, eyes: Eyes) -> None:
+def _comparable(other: Agent, agent: Agent, extractor: FeatureExtractor) -> None:
     if other.name == agent.name:
         raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
-    if other.vocabulary != agent.vocabulary or Eyes(other.encoder).identity != eyes.identity:
+    if other.vocabulary != agent.vocabulary or FeatureExtractor(other.encoder).identity != extractor.identity:
         raise ValueError(
             f"against: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
             "play each by itself, and hold them against each other with scripts/report.py"

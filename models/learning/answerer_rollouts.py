@@ -59,7 +59,7 @@ class OwnEndsData(AnswererData):
         if hasattr(self, "agent"):
             return
         self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
-        self.num_frames, self.also_back = self.agent.answerer.num_frames, self.agent.answerer.also_back
+        self.num_frames, self.earlier_frames = self.agent.answerer.num_frames, self.agent.answerer.earlier_frames
         if self.num_frames is None:
             raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
         super().setup(stage)
@@ -90,7 +90,7 @@ class OwnEndsData(AnswererData):
         rollouts = Rollouts(
             self.source,
             demos,
-            eyes=self.source.encode,
+            extractor=self.source.encode,
             vocabulary=self.source.vocabulary,
             rewards=Rewards(),
             num_envs=AT_ONCE,

@@ -1,6 +1,6 @@
 """The episodes of an update, some at a time, as batches that a navigator learns from.
 
-A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `goes_on` learns
+A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `keeps_state` learns
 from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes back
 through it. Others are given the whole walk.
 
@@ -18,7 +18,7 @@ from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.navigator import Navigator, prepared
 from eqa.models.navigators.recurrent_state import rows
 
-ALONG = ("features", "actions", "asked")  # of a batch, what there is for each step
+ALONG = ("features", "actions", "planner_queried")  # of a batch, what there is for each step
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ def of_update(
     num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for also whole, and their returns and counts.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
-    lengths = (rollout.counts if navigator.goes_on else there).sum(1)
-    theirs = None if beside is None or not navigator.goes_on else rollout.at_spawns(beside)
+    lengths = (rollout.counts if navigator.keeps_state else there).sum(1)
+    theirs = None if beside is None or not navigator.keeps_state else rollout.at_spawns(beside)
     chunks = []
     for chosen in lengths.argsort(stable=True).split(size):
         given = episodes(rollout, chosen, longest=int(there[chosen].sum(1).max()))
         given["weights"] = credit.advantages[chosen, : given["actions"].shape[1]]
         batch = given
-        if navigator.goes_on:
+        if navigator.keeps_state:
             batch = {**own_steps(given), "state": rows(rollout.state, chosen)}
         batch = prepared(navigator, batch)
         chunk = {"batch": batch, "beside": batch if theirs is None else {**batch, "state": rows(theirs, chosen)}}
@@ -67,7 +67,7 @@ def of_update(
 @torch.no_grad()
 def begin_again(chunks: list[dict], rollout: Rollout, navigator: Navigator) -> None:
     """Lets a navigator that has changed since the walk come to the spawns anew."""
-    if navigator.goes_on:
+    if navigator.keeps_state:
         state = rollout.at_spawns(navigator)
         for chunk in chunks:
             chunk["batch"]["state"] = rows(state, chunk["chosen"])

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqa.envs.actions import NUM_ACTIONS
 from eqa.models.distributed import add_up, mean_over_processes
 from eqa.models.learning.advantages import generalized_advantages, others_returns, returns_to_go, without_cut_ends
 from eqa.models.learning.critic import Critic
@@ -26,8 +27,8 @@ from eqa.models.learning.imitation import OPTIMIZERS, known
 from eqa.models.learning.minibatches import Credit, begin_again, episodes, of_update
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.action_selection import sharpen
-from eqa.models.navigators.navigator import Judged
-from eqa.models.registry import REBUILDABLE
+from eqa.models.navigators.navigator import Decisions
+from eqa.models.registry import REGISTRY
 
 BASELINES = ("none", "running", "samples", "critic")
 SHOWN = 3  # walks of validation that are drawn
@@ -100,10 +101,10 @@ class NavigatorReinforcement(pl.LightningModule):
         self.stop_odds = arguments.get("stop_odds", 1.0)  # at which learning begins
         if temperature is not None:
             arguments["stop_odds"] = 1.0
-        self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
-        if getattr(self.navigator, "num_actions", 4) < 4:
+        self.navigator, self.start = (REGISTRY[navigator["class"]](**arguments) for _ in range(2))
+        if self.navigator.num_actions < NUM_ACTIONS:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
-        self.answerer = REBUILDABLE[answerer["class"]](**answerer["arguments"])
+        self.answerer = REGISTRY[answerer["class"]](**answerer["arguments"])
         self.start.requires_grad_(False)
         self.answerer.requires_grad_(answerer_lr > 0)
         self.critic = None
@@ -229,9 +230,9 @@ class NavigatorReinforcement(pl.LightningModule):
 
     def _terms(self, chunk: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
         """Sums over a chunk's decisions: what is minimised and what is shown."""
-        judged = self.navigator.judge(chunk["batch"])
+        judged = self.navigator.decision_logits(chunk["batch"])
         with torch.no_grad():
-            started = self.start.judge(chunk["beside"]) if compare else {}
+            started = self.start.decision_logits(chunk["beside"]) if compare else {}
         terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
         for name, part in judged.items():
             logs = part.logits.float().log_softmax(1)
@@ -258,7 +259,7 @@ class NavigatorReinforcement(pl.LightningModule):
     @torch.no_grad()
     def _log_probabilities(self, chunk: dict) -> dict[str, Tensor]:
         """Of what was done, as the navigator is now."""
-        judged = self.navigator.judge(chunk["batch"])
+        judged = self.navigator.decision_logits(chunk["batch"])
         return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in judged.items()}
 
     @torch.no_grad()
@@ -303,7 +304,7 @@ class NavigatorReinforcement(pl.LightningModule):
         return f"gradient: expected finite numbers, got {got} at update {int(self.updates)}; the batch is in {path}"
 
 
-def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"]:
+def _of_target(logs: Float[Tensor, "S C"], judged: Decisions) -> Float[Tensor, " S"]:
     return logs.gather(1, judged.target[:, None]).squeeze(1)
 
 

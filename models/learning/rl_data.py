@@ -68,7 +68,7 @@ class PracticeData(pl.LightningDataModule):
             split: Rollouts(
                 self.source,
                 demos,
-                eyes=self.source.encode,
+                extractor=self.source.encode,
                 vocabulary=self.agent.vocabulary,
                 rewards=self.rewards,
                 num_envs=self.num_envs,

@@ -30,8 +30,8 @@ from eqa.envs.house.simulator import HouseSimulator, enter, ready
 from eqa.envs.rendering.scene import Scene
 from eqa.envs.rendering.target_visibility import LEAST_SHARE, target_shares
 from eqa.envs.simulator import Goal
-from eqa.models.encoders.features import Eyes
-from eqa.models.navigators.recurrent_state import after_history, asked, joined, rows
+from eqa.models.encoders.features import FeatureExtractor
+from eqa.models.navigators.recurrent_state import joined, rows
 
 HOUSES_IN_MEMORY = 1024  # 1.5 MB each; all come before one comes again, so fewer than there are would be of no use
 
@@ -99,7 +99,7 @@ def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tens
     longest = int(batch["loss_from"].max()) if len(first) else 0
     known = torch.arange(longest, device=first.device) < batch["loss_from"][first][:, None]
     actions = torch.where(known, batch["actions"][first, :longest], PADDED_ACTION)
-    return rows(after_history(navigator, batch["questions"][first], batch["features"][first, :longest], actions), way)
+    return rows(navigator.warm_up(batch["questions"][first], batch["features"][first, :longest], actions), way)
 
 
 class Rollouts:
@@ -114,7 +114,7 @@ class Rollouts:
         source: GeneratedEQA,
         demos: Demonstrations,
         *,
-        eyes: Eyes,
+        extractor: FeatureExtractor,
         vocabulary: Vocabulary,
         rewards: Rewards,
         num_envs: int,
@@ -123,7 +123,13 @@ class Rollouts:
     ) -> None:
         if num_envs < 1 or not 0 <= wait < 1:
             raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
-        self.source, self.demos, self.eyes, self.vocabulary, self.rewards = source, demos, eyes, vocabulary, rewards
+        self.source, self.demos, self.extractor, self.vocabulary, self.rewards = (
+            source,
+            demos,
+            extractor,
+            vocabulary,
+            rewards,
+        )
         self._house = functools.lru_cache(HOUSES_IN_MEMORY)(lambda name: ready(source.house(name)))
         self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
         self.num_steps = 0  # taken so far
@@ -156,13 +162,13 @@ class _Walk:
         self.of, self.simulator, self.spawns, self.clock = of, simulator, spawns, of.clock
         self.known = spawns["known"].cpu().numpy()
         num, longest = len(self.known), int(self.known.max(initial=0)) + MAX_EPISODE_ACTIONS
-        self.features = np.zeros((num, longest + 1, of.eyes.encoder.feature_size), np.float16)
+        self.features = np.zeros((num, longest + 1, of.extractor.encoder.feature_size), np.float16)
         self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
         for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
             history = slice(begin := int(of.demos.offsets[row]), begin + known)
             self.features[n, :known] = of.demos.features[history]
             self.actions[n, :known] = of.demos.actions[history]
-        self.asked = np.zeros((num, longest), bool)
+        self.planner_queried = np.zeros((num, longest), bool)
         self.steps = np.zeros(num, np.int64)
         self.cut = np.zeros(num, bool)
         self.target_rooms = target_rooms
@@ -208,17 +214,17 @@ class _Walk:
         with self.clock("render"):
             rgb = self.simulator.render(walking)["rgb"]
         with self.clock("encode"):
-            seen = self.of.eyes(rgb)
+            seen = self.of.extractor(rgb)
         step = self.steps[walking]
         self.features[walking, self.known[walking] + step] = seen
         with self.clock("policy"):
-            draws = None
+            noise = None
             if self.of.sample:
-                draws = self.spawns["draws"][torch.from_numpy(walking).to(device), torch.from_numpy(step).to(device)]
-            state, chosen = navigator.act(state, torch.from_numpy(seen).to(device).float(), draws=draws)
-            chosen, planned = chosen.cpu().numpy(), asked(state)
+                noise = self.spawns["noise"][torch.from_numpy(walking).to(device), torch.from_numpy(step).to(device)]
+            state, chosen = navigator.act(state, torch.from_numpy(seen).to(device).float(), noise=noise)
+            chosen, planned = chosen.cpu().numpy(), navigator.planner_queried(state)
             if planned is not None:
-                self.asked[walking, self.known[walking] + step] = planned.cpu().numpy()
+                self.planner_queried[walking, self.known[walking] + step] = planned.cpu().numpy()
         with self.clock("simulate"):
             everybody = np.full(len(self.steps), int(Action.STOP))
             everybody[walking] = chosen
@@ -241,7 +247,7 @@ class _Walk:
             with self.clock("render"):
                 rgb = self.simulator.render(walkers)["rgb"]
             with self.clock("encode"):
-                self.features[walkers, ends[walkers]] = self.of.eyes(rgb)
+                self.features[walkers, ends[walkers]] = self.of.extractor(rgb)
 
     def finished(self, answerer: nn.Module, right: Int64[Tensor, " M"], possible: Bool[Tensor, "M A"]) -> Rollout:
         """All that was recorded, answered and rewarded; answers are of the questions' kinds."""
@@ -251,7 +257,7 @@ class _Walk:
         self._look_once_more(np.flatnonzero(~stopped), ends)
         frames = np.stack(
             [
-                last_frames(f[:end], answerer.num_frames, answerer.also_back)
+                last_frames(f[:end], answerer.num_frames, answerer.earlier_frames)
                 for f, end in zip(self.features, ends + ~stopped, strict=True)
             ]
         )
@@ -274,7 +280,7 @@ class _Walk:
             batch={
                 "features": torch.from_numpy(self.features[:, :longest]).to(device),
                 "actions": torch.from_numpy(self.actions[:, :longest]).to(device),
-                "asked": torch.from_numpy(self.asked[:, :longest]).to(device),
+                "planner_queried": torch.from_numpy(self.planner_queried[:, :longest]).to(device),
                 "questions": self.spawns["questions"],
                 "loss_from": self.spawns["known"],
             },

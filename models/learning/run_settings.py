@@ -110,7 +110,7 @@ RULES: dict[str, Rule] = {
     "stages.*.data.rewards.*": number(0, 1e6),
     "stages.*.data.wait": number(0, 1, without=[1]),
     "stages.*.data.num_frames": whole(1).or_null,
-    "stages.*.also_back.*": whole(1),
+    "stages.*.earlier_frames.*": whole(1),
     "stages.*.data.inflection": FLAG,
     "stages.*.data.beta": SHARE,
     "stages.*.data.near_objects": SHARE,

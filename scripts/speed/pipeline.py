@@ -26,7 +26,7 @@ from eqa.envs.house.simulator import HouseSimulator
 from eqa.envs.simulator import Goal
 from eqa.models.agents.oracles import NavigatorWalker, Start
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.imitation import AnswererImitation, NavigatorImitation
 from eqa.models.navigators.pacman import Pacman
 
@@ -48,8 +48,8 @@ class Timed:
             self.calls += 1
 
 
-def eyes() -> Eyes:
-    return Eyes(load_encoder() if WEIGHTS.exists() else Encoder())
+def make_extractor() -> FeatureExtractor:
+    return FeatureExtractor(load_encoder() if WEIGHTS.exists() else Encoder())
 
 
 def some_episodes(house: House, count: int) -> list[Episode]:
@@ -74,7 +74,7 @@ def some_episodes(house: House, count: int) -> list[Episode]:
 def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]:
     """Demonstrations of a few houses, and the seconds that each step took."""
     houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
-    recorder, walk = Recorder(houses.__getitem__, eyes()), Timed(place)
+    recorder, walk = Recorder(houses.__getitem__, make_extractor()), Timed(place)
     asked = [some_episodes(house, args.episodes) for house in houses.values()]
     first = next(iter(houses.values()))
     recorder(first.id, place(first, asked[0]))  # compiles
@@ -154,9 +154,9 @@ def _print_learning(
 
 def bench_play(args: argparse.Namespace) -> None:
     house = generate_house(seed=0, split="train", index=0)
-    see = eyes()
+    extractor = make_extractor()
     episode = some_episodes(house, 1)[0]
-    navigator = Pacman(64, see.encoder.feature_size)
+    navigator = Pacman(64, extractor.encoder.feature_size)
     for num in args.agents:
         simulator = HouseSimulator([house], num_agents=num)
         free = simulator.floors[0].centres
@@ -167,7 +167,7 @@ def bench_play(args: argparse.Namespace) -> None:
         walker.begin(
             Start(questions, torch.empty(num, 0, 1), torch.empty(num, 0, dtype=torch.int64), poses, [], [], [])
         )
-        parts = {"render": simulator.render, "encode": see, "policy": walker.act, "simulate": simulator.step}
+        parts = {"render": simulator.render, "encode": extractor, "policy": walker.act, "simulate": simulator.step}
         for timed in (False, True):  # the first round compiles
             parts = {name: Timed(part.function if isinstance(part, Timed) else part) for name, part in parts.items()}
             for _ in range(args.steps if timed else 2):

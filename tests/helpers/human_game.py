@@ -9,7 +9,7 @@ from eqa.data.demonstrations.spawns import place
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.human import Game, tasks_of
 from eqa.models.evaluation.replays import Replays
 from tests.helpers.small_house import small_house
@@ -30,7 +30,7 @@ def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIG
         tasks_of(asked, spawn, seed=0),
         house=lambda _: small_house(),
         answers=Vocabulary.of(asked).answers,
-        eyes=Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
+        extractor=FeatureExtractor(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
         folder=folder,
         configuration=configuration,
         clock=lambda: float(next(seconds)),

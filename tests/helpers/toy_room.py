@@ -19,10 +19,10 @@ from eqa.envs.episode import Episode
 from eqa.envs.house.house import House
 from eqa.models.agents.neural import Agent
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.pictures import frames_along
 from eqa.models.navigators.pacman import Pacman
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 from tests.helpers.small_house import small_house
 
 GRID, TURNS = 4, 9
@@ -30,7 +30,7 @@ COLORS, SIDES = ("red", "blue"), {"left": Action.LEFT, "right": Action.RIGHT}
 MIDDLE = (2.0, 2.0)
 
 
-@rebuildable
+@register
 class Pooled(Encoder):
     """Frames averaged over GRID x GRID places, as an encoder."""
 
@@ -49,11 +49,11 @@ class Pooled(Encoder):
         return (nn.functional.adaptive_avg_pool2d(frames, GRID) * self.scale).flatten(1)
 
 
-@rebuildable
+@register
 class KnowsColors(nn.Module):
     """Answers with the colour of what it sees in the last frame; "white" where there is none."""
 
-    num_frames, also_back = 5, ()
+    num_frames, earlier_frames = 5, ()
 
     def __init__(self, answers: list[str]):
         super().__init__()
@@ -70,7 +70,7 @@ class ToyRooms(GeneratedEQA):
     """Takes and leaves alone what the configuration says of houses."""
 
     def __init__(self, **of_houses: object) -> None:
-        self.encode, self.walks = Eyes(Pooled()), 1
+        self.encode, self.walks = FeatureExtractor(Pooled()), 1
         self.rooms = {f"{color}-{side}": room_with(color, side) for color in COLORS for side in SIDES}
         self._demos = demonstrations(self.rooms, self.encode)
 
@@ -100,7 +100,7 @@ def room_with(color: str, side: str) -> House:
     return replace(empty, rooms=empty.rooms[:1], walls=empty.walls[:4], openings=[], objects=[painted])
 
 
-def demonstrations(rooms: dict[str, House], encode: Eyes) -> Demonstrations:
+def demonstrations(rooms: dict[str, House], encode: FeatureExtractor) -> Demonstrations:
     """Turns to the sofa in each room."""
     episodes, actions, poses = [], [], []
     for house in rooms:

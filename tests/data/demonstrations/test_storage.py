@@ -183,10 +183,10 @@ def test_the_answerer_gets_the_last_frames_and_a_short_walk_repeats_its_first_ne
 
 
 def test_the_answerer_can_get_frames_from_farther_back_before_the_last_ones(demos: Demonstrations) -> None:
-    frames = LastFrames(demos, Vocabulary.of(EPISODES), 2, also_back=(5, 3)).features[..., 0]
+    frames = LastFrames(demos, Vocabulary.of(EPISODES), 2, earlier_frames=(5, 3)).features[..., 0]
     assert frames[3].tolist() == [300, 302, 304, 305]
     assert frames[0].tolist() == [0, 0, 1, 2]
-    assert last_frames(np.arange(60), 2, also_back=(1, 40)).tolist() == [19, 58, 59]
+    assert last_frames(np.arange(60), 2, earlier_frames=(1, 40)).tolist() == [19, 58, 59]
 
 
 def test_an_answerer_of_whole_walks_gets_all_frames_and_knows_which_are_padding(demos: Demonstrations) -> None:

@@ -12,7 +12,7 @@ from eqa.data.batches.pixel_labels import COLORS, ROOMS, UNNAMED
 from eqa.envs.house.catalog import CLASSES
 from eqa.models import residual_card
 from eqa.models.encoders.cnn import load_encoder, save_encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.pretrain_resnet import (
     FIRST_QUERYABLE,
     Naming,
@@ -64,8 +64,8 @@ def test_the_frozen_encoder_gives_the_features_of_the_plain_one() -> None:
     exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
     torch.testing.assert_close(exact, expected, rtol=1e-4, atol=1e-4)
     assert float((rough - expected).norm() / expected.norm()) < 0.05
-    eyes = Eyes(encoder)
-    assert eyes.map_shape == (8, 4, 6) and eyes(rgb.numpy()).shape == (3, 192)
+    extractor = FeatureExtractor(encoder)
+    assert extractor.map_shape == (8, 4, 6) and extractor(rgb.numpy()).shape == (3, 192)
 
 
 def test_it_survives_saving_also_in_half_precision_and_is_told_from_the_small_encoder(tmp_path: Path) -> None:

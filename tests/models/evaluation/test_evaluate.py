@@ -27,7 +27,7 @@ from eqa.models.agents.neural import Agent
 from eqa.models.agents.oracles import ForwardWalker, NavigatorWalker, RandomWalker, ShortestPathWalker
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.evaluate import Evaluation, batches
 from eqa.models.evaluation.run_tables import intervals, results_table, write_tables
 from eqa.models.navigators.pacman import Pacman
@@ -80,10 +80,10 @@ def small_source(path: Path, precision: str = "float32") -> Source:
     """Demonstrations of the small house at `path`, seen by an encoder that has learned nothing."""
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision=precision)
-    list(build(path, place(house, episodes), Recorder(lambda _: house, eyes), configuration={}))
+    extractor = FeatureExtractor(Encoder(channels=(4, 8, 8, 8)), precision=precision)
+    list(build(path, place(house, episodes), Recorder(lambda _: house, extractor), configuration={}))
     source = Source(Demonstrations.open(path), house)
-    source.encode, source.build = eyes, lambda: None
+    source.encode, source.build = extractor, lambda: None
     source.vocabulary = Vocabulary.of(source.demos.episodes)
     return source
 
@@ -91,12 +91,12 @@ def small_source(path: Path, precision: str = "float32") -> Source:
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     source = small_source(tmp_path_factory.mktemp("demos") / "test.h5")
-    eyes, vocabulary = source.encode, source.vocabulary
-    sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
+    extractor, vocabulary = source.encode, source.vocabulary
+    sizes = len(vocabulary.words), len(vocabulary.answers), extractor.encoder.feature_size
     agent = Agent(
-        eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
+        extractor.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
     )  # fmt: skip
-    return Evaluation(agent, source, "test", eyes=eyes)
+    return Evaluation(agent, source, "test", extractor=extractor)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
         "_answers",
         lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask),
     )
-    monkeypatch.setattr(evaluation.agent.answerer, "also_back", back)
+    monkeypatch.setattr(evaluation.agent.answerer, "earlier_frames", back)
     evaluation.play({"oracle": ShortestPathWalker()}, ("T-10",))
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
@@ -234,7 +234,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 
 def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluation, rows: list[dict]) -> None:
     together = {(r["episode_id"], r["spawn"]): r for r in of(rows, "agent")}
-    alone = Evaluation(evaluation.agent, evaluation.source, "test", eyes=evaluation.eyes, lockstep=1)
+    alone = Evaluation(evaluation.agent, evaluation.source, "test", extractor=evaluation.extractor, lockstep=1)
     single = alone.play({"agent": NavigatorWalker(evaluation.agent.navigator)}, PLAYED)
     assert len(single) == len(together) == 8
     for row in single:
@@ -248,7 +248,7 @@ def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluati
     )
     other = Agent(agent.encoder, agent.navigator, agent.answerer, fewer)
     with pytest.raises(ValueError, match="refrigerator"):
-        Evaluation(other, evaluation.source, "test", eyes=evaluation.eyes)
+        Evaluation(other, evaluation.source, "test", extractor=evaluation.extractor)
 
 
 def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp_path: Path) -> None:

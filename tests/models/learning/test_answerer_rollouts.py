@@ -33,7 +33,7 @@ def agent(source: Source) -> Agent:
     navigator = Pacman(sizes[0], sizes[2], planner_hidden=32)
     with torch.no_grad():
         navigator.planner_head.bias[-1] -= 1.0
-    answerer = Answerer(*sizes, num_frames=3, also_back=[6])
+    answerer = Answerer(*sizes, num_frames=3, earlier_frames=[6])
     return Agent(source.encode.encoder, navigator, answerer, source.vocabulary)
 
 
@@ -48,7 +48,7 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp
     data = data_of(source, tmp_path)
     data.setup("fit")
     assert len(data.trains) == 1 + WALKS
-    evaluation = Evaluation(agent, source, "train", eyes=source.encode)
+    evaluation = Evaluation(agent, source, "train", extractor=source.encode)
     spawning = Spawning(start=FARTHEST, step=0, turned=0.0)
     for ends, drawn_with in zip([*data.trains[1:], data.val], ([SEED, 0, 0], [SEED, 1, 0], [SEED, 0, 1]), strict=True):
         rng = np.random.default_rng(drawn_with)
@@ -77,7 +77,7 @@ def test_walks_are_kept_and_the_answerer_is_of_the_agents_kind(
     assert torch.equal(first.val.features, again.val.features)
     assert not torch.equal(first.trains[1].features, first.trains[2].features)
     sizes = again.sizes
-    assert sizes["answerer"] == "Answerer" and sizes["options"]["also_back"] == [6]
+    assert sizes["answerer"] == "Answerer" and sizes["options"]["earlier_frames"] == [6]
     assert not {"vocabulary_size", "feature_size"} & sizes["options"].keys()
     with pytest.raises(ValueError, match="walks: expected at least 1"):
         data_of(source, tmp_path, walks=0)

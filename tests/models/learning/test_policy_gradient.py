@@ -120,7 +120,7 @@ def walked(given: list[Course], navigator: Pacman, *, cut: bool = False) -> Roll
     with torch.no_grad():
         state = navigator.initial_state(questions)
     return Rollout(
-        batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "asked": asked,
+        batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
         rewards=rewards.float(), answers=none, last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
         correct=none > 0, seen=None, cut=torch.full((num,), cut), distances_m=np.zeros((num, 1)),
@@ -140,7 +140,7 @@ def decisions(navigator: Pacman, course: Course) -> list[tuple[int, Tensor, int]
         state = PacmanState(
             question=state.question,
             hidden=decision.hidden if planned else state.hidden,
-            running=torch.tensor([action]),
+            previous_action=torch.tensor([action]),
             repeats=torch.ones(1, dtype=torch.int64) if planned else state.repeats + 1,
         )
     return made

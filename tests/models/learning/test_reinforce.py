@@ -27,7 +27,6 @@ from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
 from eqa.models.learning.rollouts import Rewards, Rollouts
 from eqa.models.navigators.navigator import prepared
 from eqa.models.navigators.pacman import Pacman
-from eqa.models.navigators.recurrent_state import after_history, asked
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 from tests.helpers.toy_walks import CONFIGS, Cut, logged
 
@@ -69,7 +68,7 @@ def test_a_decision_is_credited_with_the_rewards_that_follow_it_and_no_others():
         "actions": actions,
         "questions": torch.ones(1, 2, dtype=torch.int64),
         "loss_from": torch.tensor([2]),
-        "asked": torch.tensor([[False, False, True, False, True, True, True]]),
+        "planner_queried": torch.tensor([[False, False, True, False, True, True, True]]),
         "weights": torch.tensor([[0.0, 0.0, 12.0, 13.0, 14.0, 15.0, 16.0]]),
     }
     decisions = navigator.prepare(batch)["decisions"]
@@ -87,21 +86,21 @@ def test_a_walk_s_log_probabilities_are_those_it_was_drawn_with():
     features, questions = torch.randn(40, 30, 6), torch.randint(1, 9, (40, 4))
     state, walked = navigator.initial_state(questions), []
     for t in range(30):
-        decision, running = navigator.decide(state, features[:, t]), state.running
-        state, actions = navigator.act(state, features[:, t], draws=torch.rand(40, 2))
-        planned = asked(state)
+        decision, previous = navigator.decide(state, features[:, t]), state.previous_action
+        state, actions = navigator.act(state, features[:, t], noise=torch.rand(40, 2))
+        planned = navigator.planner_queried(state)
         repeats = decision.controller_logits.log_softmax(1)[torch.arange(40), (~planned).long()]
         chosen = decision.planner_logits.log_softmax(1)[torch.arange(40), actions]
         walked.append(
             (actions, planned, torch.where(decision.may_repeat, repeats, 0.0) + torch.where(planned, chosen, 0.0))
         )
-        assert (planned | (actions == running)).all()
+        assert (planned | (actions == previous)).all()
     actions, planned, logs = (torch.stack(values, 1) for values in zip(*walked, strict=True))
     again = planned[:, 1:] & (actions[:, 1:] == actions[:, :-1])
     assert again.any()  # which actions alone do not tell
-    batch = {"features": features, "actions": actions, "questions": questions, "asked": planned}
+    batch = {"features": features, "actions": actions, "questions": questions, "planner_queried": planned}
     batch["loss_from"] = torch.zeros(40, dtype=torch.int64)
-    judged = navigator.judge(prepared(navigator, batch))
+    judged = navigator.decision_logits(prepared(navigator, batch))
     total = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
     torch.testing.assert_close(total, logs.sum(), rtol=1e-4, atol=1e-3)
 
@@ -130,7 +129,9 @@ def test_other_samples_tell_what_an_episode_would_still_earn():
 
 def rollouts(source: ToyRooms, **changes) -> Rollouts:
     given = {"rewards": Rewards(), "num_envs": 4, **changes}
-    return Rollouts(source, source.demonstrations("train"), eyes=source.encode, vocabulary=source.vocabulary, **given)
+    return Rollouts(
+        source, source.demonstrations("train"), extractor=source.encode, vocabulary=source.vocabulary, **given
+    )
 
 
 def some_spawns(source: ToyRooms, samples: int = 5) -> dict:
@@ -143,7 +144,7 @@ def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     agent, spawns = untrained_agent(source), some_spawns(source)
     whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
     few = rollouts(source, num_envs=3)(agent.navigator, agent.answerer, spawns)
-    for name in ("actions", "asked", "features"):
+    for name in ("actions", "planner_queried", "features"):
         assert (whole.batch[name] == few.batch[name]).all()
     assert (whole.rewards == few.rewards).all() and (whole.last_frames == few.last_frames).all()
     lengths = whole.counts.sum(1)
@@ -179,16 +180,16 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
             torch.from_numpy(np.array(frames, np.float16).reshape(1, known, source.encode.encoder.feature_size)),
             torch.tensor([actions], dtype=torch.int64).reshape(1, known),
         )
-        state = after_history(agent.navigator, spawns["questions"][n : n + 1], *before)
+        state = agent.navigator.warm_up(spawns["questions"][n : n + 1], *before)
         poses, metres, planned = [simulator.poses[0]], [simulator.distance_m[0]], [False] * known
         entered = simulator.room[0] == episode.target_room
         for t in range(MAX_EPISODE_ACTIONS):
             drawn = simulator.render()
             frames += [*source.encode(drawn["rgb"])]
             state, action = agent.navigator.act(
-                state, torch.from_numpy(frames[-1][None]).float(), draws=spawns["draws"][n : n + 1, t]
+                state, torch.from_numpy(frames[-1][None]).float(), noise=spawns["noise"][n : n + 1, t]
             )
-            planned += asked(state).tolist()
+            planned += agent.navigator.planner_queried(state).tolist()
             actions += action.tolist()
             simulator.step(action.numpy())
             poses, metres = [*poses, simulator.poses[0]], [*metres, simulator.distance_m[0]]
@@ -201,7 +202,10 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
             drawn = simulator.render()
             frames += [*source.encode(drawn["rgb"])]
         assert walked.batch["actions"][n, :end].tolist() == actions and (walked.batch["actions"][n, end:] == -1).all()
-        assert walked.batch["asked"][n, :end].tolist() == planned and not walked.batch["asked"][n, end:].any()
+        assert (
+            walked.batch["planner_queried"][n, :end].tolist() == planned
+            and not walked.batch["planner_queried"][n, end:].any()
+        )
         assert (walked.batch["features"][n, :end].numpy() == np.array(frames[:end])).all()
         assert (walked.poses[n] == np.array(poses)).all() and bool(walked.entered[n]) == entered
         assert (walked.distances_m[n, : steps + 1] == metres).all() and (
@@ -243,7 +247,7 @@ def test_own_steps_are_cut_out_of_walks_of_any_length():
     batch = {
         "features": torch.arange(6.0).reshape(2, 3, 1),
         "actions": torch.tensor([[F, L, STOP], [R, R, STOP]]),
-        "asked": torch.tensor([[True, False, True], [False, False, True]]),
+        "planner_queried": torch.tensor([[True, False, True], [False, False, True]]),
         "weights": torch.arange(6.0).reshape(2, 3),
         "questions": torch.ones(2, 1, dtype=torch.int64),
         "loss_from": torch.tensor([0, 2]),
@@ -251,7 +255,7 @@ def test_own_steps_are_cut_out_of_walks_of_any_length():
     own = own_steps(batch)
     assert own["actions"].tolist() == [[F, L, STOP], [STOP, -1, -1]] and own["loss_from"].tolist() == [0, 0]
     assert own["features"][1, 0].tolist() == [5.0] and own["weights"][0].tolist() == [0.0, 1.0, 2.0]
-    assert own["asked"][:, 0].tolist() == [True, True] and own["weights"][1, 0] == 5.0
+    assert own["planner_queried"][:, 0].tolist() == [True, True] and own["weights"][1, 0] == 5.0
 
 
 def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(source):
@@ -286,8 +290,8 @@ def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(so
     ):
         for navigator, own in ((agent.navigator, chunk["batch"]), (other, chunk["beside"])):
             whole = prepared(navigator, chunk["whole"])
-            for name, judged in navigator.judge(whole).items():
-                alike = navigator.judge(own)[name]
+            for name, judged in navigator.decision_logits(whole).items():
+                alike = navigator.decision_logits(own)[name]
                 assert judged.target.equal(alike.target) and judged.weight.equal(alike.weight)
                 torch.testing.assert_close(judged.logits, alike.logits, rtol=1e-4, atol=1e-5)
 
@@ -298,7 +302,7 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
         agent.navigator.planner_head.bias[Action.STOP] = -1e9
     walked = rollouts(source, sample=False)(agent.navigator, agent.answerer, spawns)
     assert not walked.stopped.any() and (walked.counts.sum(1) == MAX_EPISODE_ACTIONS).all()
-    demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", eyes=source.encode)
+    demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", extractor=source.encode)
     batch = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
     simulator, scenes = enter([demos.episodes[s.row].scene_id for s in batch], source.house)
     start = evaluation._start(batch, simulator, scenes)
