@@ -4,6 +4,7 @@ python eval.py checkpoint=runs/il/agent.ckpt
 python eval.py checkpoint=... split=val scale=tiny
 """
 
+import sys
 from pathlib import Path
 
 import hydra
@@ -16,8 +17,8 @@ from eqa.envs.progress import console
 from eqa.models.agents.neural import Agent
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.results import write_results
-from eqa.models.learning.run_settings import refuse_wrong_settings
-from eqa.models.run_record import RunCard
+from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
+from eqa.models.run_record import RunRecord
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
@@ -29,7 +30,7 @@ def main(cfg: DictConfig) -> None:
         trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
         if trained != played:
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
-    against = [] if cfg.against is None else [Agent.load(Path(cfg.against))]
+    compare_with = [] if cfg.compare_with is None else [Agent.load(Path(cfg.compare_with))]
     if cfg.stop_odds is not None:
         agent.set_stop_odds(cfg.stop_odds)
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
@@ -37,8 +38,8 @@ def main(cfg: DictConfig) -> None:
     source = instantiate(cfg.data, encode=extractor)
     folder = Path(cfg.run_folder)
     data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
-    card = RunCard(folder, row=agent.name, seed=cfg.seed, configuration=asked, data=data)
-    with card.stage("results"):
+    record = RunRecord(folder, name=agent.name, seed=cfg.seed, configuration=asked, data=data)
+    with record.stage("results"):
         write_results(
             agent,
             source,
@@ -46,11 +47,12 @@ def main(cfg: DictConfig) -> None:
             split=cfg.split,
             seed=cfg.seed,
             extractor=extractor,
-            plays=cfg.plays,
-            against=against,
+            lines=cfg.lines,
+            compare_with=compare_with,
         )
     console.print(f"results: {cfg.run_folder}")
 
 
 if __name__ == "__main__":
+    refuse_old_words(sys.argv[1:])
     main()

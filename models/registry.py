@@ -15,6 +15,12 @@ REGISTRY: dict[str, type[nn.Module]] = {}
 OLD_CLASSES = {"PlacesAnswerer": "SpatialAttentionAnswerer"}
 OLD_ARGUMENTS = {"also_back": "earlier_frames", "glimpses": "num_heads"}
 OLD_PARTS = {"senses": "observation_encoder", "hearing": "question_input", "seeing": "frame_input"}
+# What stood in the names of agents.
+OLD_NAMES = {
+    ", own ends": ", on-policy answerer",
+    ", looks at places": ", spatial attention",
+    ", also turned": ", random heading",
+}
 
 
 def register(cls: type[nn.Module]) -> type[nn.Module]:
@@ -53,6 +59,13 @@ def rebuild(description: dict) -> nn.Module:
     except (AttributeError, KeyError, TypeError, RuntimeError) as error:
         raise ValueError(f"{name}: arguments or weights do not fit this version ({error})") from None
     return module.eval()
+
+
+def current_name(agent: str) -> str:
+    """An agent's name in the results table by today's words."""
+    for old, new in OLD_NAMES.items():
+        agent = agent.replace(old, new)
+    return agent
 
 
 def _of_today(weight: str) -> str:

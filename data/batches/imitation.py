@@ -44,7 +44,7 @@ def last_frames(history: np.ndarray, num_frames: int, earlier_frames: Sequence[i
 
 
 class Walks(Dataset):
-    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, labels
+    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, targets
     (B, T) what the expert does, questions (B, L) padded with 0, loss_from (B,) the first action that counts, weights
     (B, T) float32 how much each counts, padded with 0."""
 
@@ -52,9 +52,9 @@ class Walks(Dataset):
         self.files = list(files)
         self.lengths = np.concatenate([file.lengths for file in self.files])
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
-        self.actions, self.labels = (
+        self.actions, self.targets = (
             torch.from_numpy(np.concatenate([getattr(file, name) for file in self.files]).astype(np.int64))
-            for name in ("actions", "labels")
+            for name in ("actions", "targets")
         )
         self.first = np.cumsum([0] + [len(file) for file in self.files])  # walk of each file
         self.questions = [torch.tensor(vocabulary.encode(e.question)) for file in self.files for e in file.episodes]
@@ -72,7 +72,7 @@ class Walks(Dataset):
 
     def weigh_inflections(self, *, of: "Walks") -> None:
         """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
-        own, learned = (inflections(walks.labels.numpy(), walks.offsets) for walks in (self, of))
+        own, learned = (inflections(walks.targets.numpy(), walks.offsets) for walks in (self, of))
         self.weights = torch.from_numpy(inflection_weights(own, of=learned))
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Walks(Dataset):
         return {
             "features": pad_sequence([self._features(int(i)) for i in chosen], batch_first=True),
             "actions": padded(self.actions, PADDED_ACTION),
-            "labels": padded(self.labels, PADDED_ACTION),
+            "targets": padded(self.targets, PADDED_ACTION),
             "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
             "loss_from": self.loss_from[chosen],
             "weights": padded(self.weights, 0),

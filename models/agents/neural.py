@@ -20,7 +20,7 @@ from eqa.models.navigators.action_selection import checked_odds
 from eqa.models.navigators.baselines import Lstm, Reactive
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.transformer import Transformer
-from eqa.models.registry import describe, rebuild
+from eqa.models.registry import current_name, describe, rebuild
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
 ANSWERERS = (Answerer, SpatialAttentionAnswerer)
@@ -64,7 +64,7 @@ class Agent(nn.Module):
     @property
     def name(self) -> str:
         """The results table's line that it plays for."""
-        return self.config.get("row", "agent")
+        return current_name(self.config.get("name", self.config.get("row", "agent")))
 
     def set_stop_odds(self, stop_odds: float) -> None:
         """Makes it stop as readily as that, see `models.navigators.action_selection`; where it did not before, its line of the table says so."""
@@ -72,7 +72,7 @@ class Agent(nn.Module):
         if navigator.stop_odds != checked_odds(stop_odds):
             navigator.stop_odds = stop_odds
             navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
-            self.config = {**self.config, "row": f"{self.name}, stop_odds {stop_odds:g}"}
+            self.config = {**self.config, "name": f"{self.name}, stop_odds {stop_odds:g}"}
 
     def frozen_encoder(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""

@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from eqa.data.batches.imitation import PADDED_ACTION, last_places
-from eqa.data.demonstrations.spawn_settings import SETTINGS, Spawned, spawned
+from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS, SpawnPoint, spawn_point
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.balance import MajorityBaseline
@@ -84,9 +84,9 @@ class Walked:
         return np.linalg.norm(np.diff(self.poses[:, :, :2], axis=1), axis=2).sum(1)
 
 
-def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[Spawned]]:
+def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[SpawnPoint]]:
     """All questions in all settings in which they count; those of a house stay together, so that few are loaded at once."""
-    valid = [s for row in range(len(demos)) for setting in settings if (s := spawned(demos, row, setting))]
+    valid = [s for row in range(len(demos)) for setting in settings if (s := spawn_point(demos, row, setting))]
     for begin in range(0, len(valid), size):
         yield valid[begin : begin + size]
 
@@ -119,7 +119,7 @@ class Evaluation:
     def play(
         self,
         walkers: Mapping[str, object],
-        settings: Sequence[str] = SETTINGS,
+        settings: Sequence[str] = SPAWN_SETTINGS,
         *,
         answered_by: Mapping[str, Mapping[str, nn.Module]] | None = None,
     ) -> list[dict]:
@@ -150,12 +150,12 @@ class Evaluation:
             row for of_line in rows.values() for row in sorted(of_line, key=lambda row: settings.index(row["spawn"]))
         ]
 
-    def _history(self, one: Spawned) -> slice:
+    def _history(self, one: SpawnPoint) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""
         begin = int(self.demos.offsets[one.row])
         return slice(begin, begin + one.known)
 
-    def _start(self, batch: Sequence[Spawned], simulator: HouseSimulator, scenes: np.ndarray) -> Start:
+    def _start(self, batch: Sequence[SpawnPoint], simulator: HouseSimulator, scenes: np.ndarray) -> Start:
         demos, history = self.demos, [self._history(s) for s in batch]
         episodes = [demos.episodes[s.row] for s in batch]
         questions = [torch.tensor(self.agent.vocabulary.encode(e.question)) for e in episodes]
@@ -213,7 +213,9 @@ class Evaluation:
     def _scenes(self, simulator: HouseSimulator) -> list[Scene]:
         return [self._scene(house.id) for house in simulator.houses]
 
-    def _measured(self, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator) -> list[tuple[dict, dict]]:
+    def _measured(
+        self, batch: Sequence[SpawnPoint], walked: Walked, simulator: HouseSimulator
+    ) -> list[tuple[dict, dict]]:
         """Of each walk what is measured, and what is recorded; whoever answers."""
         episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.rooms == np.array([e.target_room for e in episodes])[:, None]
@@ -235,7 +237,7 @@ class Evaluation:
         ]
 
     def _frames(
-        self, answerer: nn.Module, batch: Sequence[Spawned], walked: Walked, simulator: HouseSimulator
+        self, answerer: nn.Module, batch: Sequence[SpawnPoint], walked: Walked, simulator: HouseSimulator
     ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
         """Features that are answered from, of history and walk, whoever walked; and which of them are there."""
         ends = [spawn.known + int(views) for spawn, views in zip(batch, walked.num_views, strict=True)]
@@ -321,7 +323,7 @@ def _depth(renderer: Renderer, scenes: np.ndarray, poses: np.ndarray, active: np
 
 def _rows(
     name: str,
-    batch: Sequence[Spawned],
+    batch: Sequence[SpawnPoint],
     episodes: Sequence[Episode],
     measured: Sequence[tuple[dict, dict]],
     answers: Sequence[dict],

@@ -203,8 +203,8 @@ def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]
             known = {name: parts for name, parts in logged(logs).items() if parts.keys() & PARTS.keys()}
             if known:
                 stage = "walking" if "reward" in known else logs.parent.name
-                stages.setdefault(stage, []).append((run.row, known))
-    looks = look(in_order([*lines.agents, *(run.row for run in runs)]))
+                stages.setdefault(stage, []).append((run.name, known))
+    looks = look(in_order([*lines.agents, *(run.name for run in runs)]))
     paths = []
     for stage, of_runs in sorted(stages.items()):
         names = sorted({name for _, curves in of_runs for name in curves})

@@ -25,16 +25,15 @@ from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
-PLAYS = ("all", "own", "answerer")
+LINES = ("all", "own", "answerer")
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
 
 class AgentResults:
-    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
+    """Puts what was fitted together as one agent, saves it, and lines it in houses it has never seen.
 
-    What an experiment does not fit it takes from another run's agent, by default the last that plays for the row `start` of the
-    table (None: for any), see `models.agents.checkpoints.fitting_agent`. `plays` is
+    What an experiment does not fit it takes from another run's agent, by default the last that lines called `base_name` (None: for any), see `models.agents.checkpoints.fitting_agent`. `lines` is
     "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
     that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
     as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
@@ -50,14 +49,14 @@ class AgentResults:
         configuration: dict,
         split: str,
         checkpoint: str | None = None,
-        start: str | None = REFERENCE,
-        plays: str = "all",
+        base_name: str | None = REFERENCE,
+        lines: str = "all",
         compare: bool = False,
         also_at: Sequence[float] = (),
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
-        self.plays, self.compare, self.also_at = known_plays(plays), compare, also_at
-        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
+        self.lines, self.compare, self.also_at = known_lines(lines), compare, also_at
+        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
         parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
@@ -70,7 +69,7 @@ class AgentResults:
             config=self.configuration,
         )
         agent.save(self.folder / "agent.ckpt")
-        against = self._starts(fitted.values()) if self.compare else []
+        compare_with = self._starts(fitted.values()) if self.compare else []
         for stage in fitted:
             learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
         write_results(
@@ -80,8 +79,8 @@ class AgentResults:
             split=self.split,
             seed=self.configuration["seed"],
             extractor=self.source.encode,
-            plays=self.plays,
-            against=against,
+            lines=self.lines,
+            compare_with=compare_with,
         )
 
     def _starts(self, modules: Iterable[pl.LightningModule]) -> list[Agent]:
@@ -95,10 +94,10 @@ class AgentResults:
         return list(starts.values())
 
 
-def known_plays(plays: str) -> str:
-    if plays not in PLAYS:
-        raise ValueError(f"plays: expected one of {PLAYS}, got {plays!r}")
-    return plays
+def known_lines(lines: str) -> str:
+    if lines not in LINES:
+        raise ValueError(f"lines: expected one of {LINES}, got {lines!r}")
+    return lines
 
 
 def write_results(
@@ -109,12 +108,12 @@ def write_results(
     split: str,
     seed: int,
     extractor: FeatureExtractor,
-    plays: str = "all",
-    against: Sequence[Agent] = (),
+    lines: str = "all",
+    compare_with: Sequence[Agent] = (),
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
+    """Plays through a split and writes rows, tables and pictures; prints the table. `lines`: see `AgentResults`.
 
-    `against` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
+    `compare_with` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
     line "other: agent" has the other's walks with this agent's answers, which tells walking from answering. ValueError for one
     of the same row, or with another encoder or vocabulary.
     """
@@ -122,7 +121,7 @@ def write_results(
     evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
     beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
-    for other in against:
+    for other in compare_with:
         _comparable(other, agent, extractor)
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
             answered_by[agent.name][other.name] = other.answerer
@@ -132,11 +131,11 @@ def write_results(
         if not _same(other.answerer, agent.answerer):
             mixed.append(f"{other.name}: {agent.name}")
             answered_by[other.name][mixed[-1]] = agent.answerer
-    if plays == "all":
+    if lines == "all":
         rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
-        if plays == "answerer":
+        if lines == "answerer":
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
         rows = evaluation.play(chosen, answered_by=answered_by)
     scale = agent.config.get("scale", {}).get("name", "?")
@@ -145,18 +144,18 @@ def write_results(
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder)
     console.print(results_table(rows, title))
-    if against:
-        write_changes(folder, [*((agent.name, other.name) for other in against), *told_apart(mixed)])
+    if compare_with:
+        write_changes(folder, [*((agent.name, other.name) for other in compare_with), *told_apart(mixed)])
     return rows
 
 
 def _comparable(other: Agent, agent: Agent, extractor: FeatureExtractor) -> None:
     if other.name == agent.name:
-        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
+        raise ValueError(f"compare_with: expected an agent of another row than {agent.name}, got one of the same")
     if other.vocabulary != agent.vocabulary or FeatureExtractor(other.encoder).identity != extractor.identity:
         raise ValueError(
-            f"against: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
-            "play each by itself, and hold them against each other with scripts/report.py"
+            f"compare_with: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
+            "play each by itself, and hold them compare_with each other with scripts/report.py"
         )
 
 

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from eqa.data.batches.imitation import NavigatorData
-from eqa.data.demonstrations.expert import Advisor
+from eqa.data.demonstrations.expert import Expert
 from eqa.data.demonstrations.storage import Demonstrations, Recording, write
 from eqa.data.generated import Encode, GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
@@ -74,10 +74,10 @@ class DaggerData(NavigatorData):
         write(
             path,
             [recording for recording, _ in walked],
-            num_frames=sum(len(labels) for _, labels in walked),
+            num_frames=sum(len(targets) for _, targets in walked),
             num_features=self.train.feature_size,
             config={"walked_by": "the navigator", "epoch": epoch, "beta": self.beta},
-            extras={"labels": np.concatenate([labels for _, labels in walked]).astype(np.int8)},
+            extras={"targets": np.concatenate([targets for _, targets in walked]).astype(np.int8)},
         )
 
 
@@ -106,7 +106,7 @@ class OwnWalks:
     rng: np.random.Generator
 
     def __call__(self, episodes: Sequence[Episode]) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
-        """Walks with the expert's labels at each of their S frames, some episodes at a time.
+        """Walks with the expert's targets at each of their S frames, some episodes at a time.
 
         The navigator is left in the mode it was in.
         """
@@ -124,27 +124,27 @@ class OwnWalks:
         simulator, scenes = enter([episode.scene_id for episode in episodes], self.house)
         goals = [Goal.of(episode) for episode in episodes]
         simulator.reset(np.arange(len(scenes)), scenes, np.array([episode.start for episode in episodes]), goals)
-        advisor = Advisor(_costs(simulator, episodes, goals))
+        expert = Expert(_costs(simulator, episodes, goals))
         device = next(self.navigator.parameters()).device
         questions = [torch.tensor(self.vocabulary.encode(e.question)) for e in episodes]
         state = self.navigator.initial_state(pad_sequence(questions, batch_first=True).to(device))
         active = np.ones(len(episodes), bool)
         record: dict[str, list] = {
-            name: [] for name in ("features", "actions", "labels", "poses", "distance_m", "active")
+            name: [] for name in ("features", "actions", "targets", "poses", "distance_m", "active")
         }
         for _ in range(MAX_EPISODE_ACTIONS):
             who = np.flatnonzero(active)
             features = np.zeros((len(active), self.encode.encoder.feature_size), np.float16)
             features[who] = self.encode(simulator.render(who)["rgb"])
-            labels = advisor(simulator.poses, active)
+            targets = expert(simulator.poses, active)
             seen, going = torch.from_numpy(features).float().to(device), torch.from_numpy(active).to(device)
             noise = torch.from_numpy(self.rng.random((len(active), 2))).to(device)
             _, wished = self.navigator.act(state, seen, active=going, noise=noise)
             wished = wished.cpu().numpy()
-            helped = (self.rng.random(len(active)) < self.beta) | (labels == Action.STOP) | (wished == Action.STOP)
-            actions = np.where(helped, labels, wished)
+            helped = (self.rng.random(len(active)) < self.beta) | (targets == Action.STOP) | (wished == Action.STOP)
+            actions = np.where(helped, targets, wished)
             state, _ = self.navigator.act(state, seen, active=going, forced_action=torch.from_numpy(actions).to(device))
-            now = (features, actions, labels, simulator.poses, simulator.distance_m, active)
+            now = (features, actions, targets, simulator.poses, simulator.distance_m, active)
             for name, values in zip(record, now, strict=True):
                 record[name].append(values)
             simulator.step(np.where(active, actions, Action.STOP))
@@ -154,8 +154,8 @@ class OwnWalks:
         steps = {name: np.stack(values, 1) for name, values in record.items()}
         walked = steps.pop("active")
         flat = {name: values[walked] for name, values in steps.items()}
-        labels = flat.pop("labels")
-        return Recording(episodes=list(episodes), lengths=walked.sum(1), **flat), labels
+        targets = flat.pop("targets")
+        return Recording(episodes=list(episodes), lengths=walked.sum(1), **flat), targets
 
 
 def _costs(simulator: HouseSimulator, episodes: Sequence[Episode], goals: Sequence[Goal]) -> list:

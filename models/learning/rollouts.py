@@ -61,7 +61,7 @@ class Rollout:
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
     seen: Bool[Tensor, " M"] | None  # whether the last view shows the target; None where that earns nothing
-    cut: Bool[Tensor, " M"]  # a straggler that was not waited for
+    truncated: Bool[Tensor, " M"]  # a straggler that was not waited for
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
     poses: list[np.ndarray]  # of each walk, the spawn included
@@ -105,7 +105,7 @@ def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tens
 class Rollouts:
     """Makes walks for batches of `data.batches.rl_episodes` over one split's demonstrations, and has them answered.
 
-    `wait` is the share of the environments that have to be walking once there is nothing left to begin: with fewer the
+    `min_active_share` is the share of the environments that have to be walking once there is nothing left to begin: with fewer the
     rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
     """
 
@@ -118,11 +118,13 @@ class Rollouts:
         vocabulary: Vocabulary,
         rewards: Rewards,
         num_envs: int,
-        wait: float = 0.0,
+        min_active_share: float = 0.0,
         sample: bool = True,
     ) -> None:
-        if num_envs < 1 or not 0 <= wait < 1:
-            raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
+        if num_envs < 1 or not 0 <= min_active_share < 1:
+            raise ValueError(
+                f"rollouts: expected num_envs >= 1 and min_active_share from 0 to below 1, got {num_envs} and {min_active_share}"
+            )
         self.source, self.demos, self.extractor, self.vocabulary, self.rewards = (
             source,
             demos,
@@ -131,7 +133,7 @@ class Rollouts:
             rewards,
         )
         self._house = functools.lru_cache(HOUSES_IN_MEMORY)(lambda name: ready(source.house(name)))
-        self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
+        self.num_envs, self.min_active_share, self.sample, self.clock = num_envs, min_active_share, sample, Clock()
         self.num_steps = 0  # taken so far
 
     @torch.no_grad()
@@ -170,7 +172,7 @@ class _Walk:
             self.actions[n, :known] = of.demos.actions[history]
         self.planner_queried = np.zeros((num, longest), bool)
         self.steps = np.zeros(num, np.int64)
-        self.cut = np.zeros(num, bool)
+        self.truncated = np.zeros(num, bool)
         self.target_rooms = target_rooms
         self.distances = np.repeat(simulator.distance_m[:, None].astype(np.float64), MAX_EPISODE_ACTIONS + 1, 1)
         self.poses = np.repeat(simulator.poses[:, None], MAX_EPISODE_ACTIONS + 1, 1)
@@ -199,8 +201,8 @@ class _Walk:
                     state = joined(state, rows(waiting, torch.from_numpy(fresh).to(device)))
                 walking = np.concatenate([walking[keep], fresh])
             # Those who have just begun have seen nothing yet that they could answer from.
-            if begun == num and not len(fresh) and len(walking) < self.of.wait * min(num, num_envs):
-                self.cut[walking] = True
+            if begun == num and not len(fresh) and len(walking) < self.of.min_active_share * min(num, num_envs):
+                self.truncated[walking] = True
                 break
         self.of.num_steps += int(self.steps.sum())
 
@@ -290,7 +292,7 @@ class _Walk:
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,
             seen=None if self.seen is None else torch.from_numpy(self.seen).to(device),
-            cut=torch.from_numpy(self.cut).to(device),
+            truncated=torch.from_numpy(self.truncated).to(device),
             distances_m=self.distances[who[:, None], np.minimum(np.arange(self.steps.max() + 1), self.steps[:, None])],
             entered=self.entered,
             poses=[poses[: steps + 1] for poses, steps in zip(self.poses, self.steps, strict=True)],

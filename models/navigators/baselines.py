@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from eqa.envs.actions import NUM_ACTIONS, Action
 from eqa.models.navigators.action_selection import START, checked_odds
 from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import QuestionInput, FrameInput, ObservationEncoder
+from eqa.models.navigators.inputs import FrameInput, ObservationEncoder, QuestionInput
 from eqa.models.navigators.navigator import FlatNavigator, loss_mask, targets, weights
 from eqa.models.navigators.recurrent_state import RecurrentState
 from eqa.models.registry import register

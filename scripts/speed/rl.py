@@ -28,12 +28,12 @@ from eqa.models.agents.neural import Agent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.reinforce import NavigatorReinforcement
-from eqa.models.learning.rl_data import PracticeData
+from eqa.models.learning.rl_data import RolloutData
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.run_record import forget_peak_memory, peak_memory_gb
 from eqa.scripts.speed.pipeline import make_extractor, record
 
-STAGE = Path(__file__).parents[2] / "configs" / "stage" / "practice.yaml"
+STAGE = Path(__file__).parents[2] / "configs" / "stage" / "reinforce.yaml"
 PARTS = ("houses", "history", "render", "encode", "policy", "simulate", "answer", "learn")
 
 
@@ -107,7 +107,7 @@ def untrained(source: FewHouses, *, stops: float) -> Agent:
     with torch.no_grad():
         navigator.planner_head.bias[Action.STOP] += float(np.log(stops))
     answerer = Answerer(sizes[0], len(source.vocabulary.answers), sizes[1])
-    return Agent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"row": "PACMAN+Q"})
+    return Agent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"name": "PACMAN+Q"})
 
 
 def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:
@@ -121,12 +121,12 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
         "houses": args.houses,
         "updates": args.repeats + 1,
         "num_envs": num_envs,
-        "spawn": {"start": args.spawn, "step": 0, "turned": 0.0},
+        "spawn": {"start": args.spawn, "step": 0, "random_heading": 0.0},
         "val_questions": 1,
         "checkpoint": str(agent),
         "seed": 0,
     }
-    data = PracticeData(source, **{**of_data, **given})
+    data = RolloutData(source, **{**of_data, **given})
     data.setup("fit")
     rollouts = data.rollouts["train"]
     rollouts.extractor = Watched(rollouts.extractor)

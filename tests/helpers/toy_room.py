@@ -122,7 +122,7 @@ def demonstrations(rooms: dict[str, House], encode: FeatureExtractor) -> Demonst
         actions=np.array(actions, np.int8),
         poses=poses,
         distance_m=np.zeros(len(actions), np.float32),
-        labels=np.array(actions, np.int8),
+        targets=np.array(actions, np.int8),
     )
 
 
@@ -133,4 +133,4 @@ def untrained_agent(source: ToyRooms, row: str = "PACMAN+Q") -> Agent:
     navigator = Pacman(
         len(words), Pooled.feature_size, planner_hidden=32, controller_hidden=16, image_size=16, question_hidden=16
     )
-    return Agent(source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"row": row})
+    return Agent(source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"name": row})

@@ -132,8 +132,8 @@ def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
         ("offsets", lambda a: a + 1, "offsets: expected"),
         ("offsets", lambda a: np.concatenate([a[:1], a[:1], a[2:]]), "offsets: expected a frame or more"),
         ("offsets", lambda a: np.concatenate([a[:-1], a[-1:] - 1]), "offsets: expected"),
-        ("labels", lambda a: a[:-2], "labels: expected"),
-        ("labels", lambda a: a + 2, "labels: expected 0 to 3"),
+        ("targets", lambda a: a[:-2], "targets: expected"),
+        ("targets", lambda a: a + 2, "targets: expected 0 to 3"),
     ],
 )
 def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(
@@ -146,7 +146,7 @@ def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(
 ) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as where users run it
     with h5py.File(path, "r+") as file:
-        values = change(file["actions" if name == "labels" else name][:])
+        values = change(file["actions" if name == "targets" else name][:])
         if name in file:
             del file[name]
         file[name] = values

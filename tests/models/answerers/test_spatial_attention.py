@@ -16,10 +16,10 @@ MAP = (4, 2, 3)
 SIZE = 24
 
 
-def test_places_are_those_of_the_maps_frame_by_frame() -> None:
+def test_map_cells_are_those_of_the_maps_frame_by_frame() -> None:
     answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP)
     maps = torch.randn(2, 5, *MAP)
-    places = answerer.places(maps.flatten(2))
+    places = answerer.map_cells(maps.flatten(2))
     assert places.shape == (2, 4, 30)
     assert torch.equal(places[1, :, 2 * 6 + 4], maps[1, 2, :, 1, 1])
     with pytest.raises(ValueError, match=r"map_shape: expected .* of 24 features, got \[4, 2, 2\]"):

@@ -28,7 +28,7 @@ from eqa.models.evaluation.runs import keep, read_run, read_runs
 from eqa.models.evaluation.tables import tex
 from eqa.scripts.report import report
 
-SPAWNS = ("T-10", "T-50 turned")
+SPAWNS = ("T-10", "T-50 random heading")
 WALKED = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "seen", "ep_len", "success", "spl", "collisions")
 
 
@@ -255,7 +255,7 @@ OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": 
 @pytest.mark.parametrize(
     ("rows", "record", "complaint"),
     [
-        (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 turned: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
+        (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 random heading: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
         ([row("LSTM", "T-10", n, question="what?") for n in range(4)], {}, "LSTM at T-10: expected the 4 questions"),
         (rows_of("PACMAN+Q", d_T=(1.0, 2.0, 1.0, 0.6)), {}, r"seed 0: expected the numbers of .*il.*d_T \(0.5 there, 0.6 here\)"),
         (rows_of("LSTM"), {"row_name": "LSTM", "data": {"questions": "xyz"}}, "data.questions: expected the fingerprint of .*, abc, got xyz"),

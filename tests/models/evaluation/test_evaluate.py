@@ -39,7 +39,7 @@ QUESTIONS = [
     ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
     ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 2.6, 0.0)),
 ]
-PLAYED = ("T-10", "T-20", "T-500", "T-20 turned", "random")
+PLAYED = ("T-10", "T-20", "T-500", "T-20 random heading", "random")
 STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
 
 
@@ -143,13 +143,13 @@ def test_the_shortest_path_ends_at_the_target_after_as_many_actions_as_the_spawn
 def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Evaluation, rows: list[dict]) -> None:
     at = {(row["spawn"], row["episode_id"]): row["poses"][0] for row in of(rows, "forward")}
     for episode_id in {e.episode_id for e in evaluation.demos.episodes}:
-        straight, turned = at["T-20", episode_id], at["T-20 turned", episode_id]
+        straight, turned = at["T-20", episode_id], at["T-20 random heading", episode_id]
         assert straight[:2] == turned[:2]
-    (batch,) = batches(evaluation.demos, ("T-20 turned", "random"), 48)
+    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48)
     ids = [evaluation.demos.episodes[one.row].scene_id for one in batch]
     start = evaluation._start(batch, *enter(ids, evaluation.source.house))
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
-    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
+    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48))]
     assert start.poses.tolist() == [list(pose) for pose in again]
     assert len({one.pose[2] for one in batch}) > 1
 

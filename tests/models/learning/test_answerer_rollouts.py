@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.data.batches.rl_episodes import Spawning
+from eqa.data.batches.rl_episodes import SpawnCurriculum
 from eqa.models.agents.neural import Agent
 from eqa.models.agents.oracles import NavigatorWalker
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.evaluation.evaluate import Evaluation
-from eqa.models.learning.answerer_rollouts import OwnEndsData
+from eqa.models.learning.answerer_rollouts import AnswererRollouts
 from eqa.models.navigators.pacman import Pacman
 from tests.models.evaluation.test_evaluate import QUESTIONS, Source, small_source
 
@@ -37,10 +37,10 @@ def agent(source: Source) -> Agent:
     return Agent(source.encode.encoder, navigator, answerer, source.vocabulary)
 
 
-def data_of(source: Source, path: Path, **other: object) -> OwnEndsData:
+def data_of(source: Source, path: Path, **other: object) -> AnswererRollouts:
     source.walks, source.learned = 1, lambda: [source.demonstrations("train")]
-    given = {"checkpoint": str(path / "agent.ckpt"), "row": None, "folder": str(path / "ends")} | other
-    return OwnEndsData(source, **{"walks": WALKS, "farthest": FARTHEST, "batch_size": 2, "seed": SEED, **given})
+    given = {"checkpoint": str(path / "agent.ckpt"), "base_name": None, "folder": str(path / "ends")} | other
+    return AnswererRollouts(source, **{"walks": WALKS, "farthest": FARTHEST, "batch_size": 2, "seed": SEED, **given})
 
 
 def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: Agent, tmp
     data.setup("fit")
     assert len(data.trains) == 1 + WALKS
     evaluation = Evaluation(agent, source, "train", extractor=source.encode)
-    spawning = Spawning(start=FARTHEST, step=0, turned=0.0)
+    spawning = SpawnCurriculum(start=FARTHEST, step=0, random_heading=0.0)
     for ends, drawn_with in zip([*data.trains[1:], data.val], ([SEED, 0, 0], [SEED, 1, 0], [SEED, 0, 1]), strict=True):
         rng = np.random.default_rng(drawn_with)
         possible = torch.from_numpy(source.vocabulary.of_kind([question for question, *_ in QUESTIONS]))
