@@ -208,28 +208,23 @@ def refuse_old_words(words: Sequence[str]) -> None:
 
 def in_words_of_today(word: str) -> str:
     """A word of a command line, `finish.split=val`, as it is typed today: `on_finish.split=val`."""
-    (old, new), rest = _renamed(word), word.partition("=")[1:]
-    if "=" in new:
-        return new
-    sign = word[: len(word) - len(word.lstrip("+~"))]
-    return sign + new + "".join(rest) if new != old else word
+    setting = word.lstrip("+~")
+    old, new = _renamed(word)
+    return word[: -len(setting) or None] + new + setting[len(old) :] if new != old else word
 
 
 def _renamed(word: str) -> tuple[str, str]:
     """A setting as it was typed and as it is called today; with its value where that has another name."""
-    old, _, value = word.lstrip("+~").partition("=")
-    parts = old.split(".")
-    new = old
-    for length in range(len(parts), 0, -1):  # the longest that has a name of its own
-        found = next((today for name, today in RENAMED.items() if fnmatchcase(".".join(parts[:length]), name)), None)
-        if found is not None:
-            stage = parts[1] if len(parts) > 1 else ""
-            new = ".".join([found.replace("*", stage), *parts[length:]])
+    path, _, value = word.lstrip("+~").partition("=")
+    parts, today = path.split("."), path
+    for length in range(len(parts), 0, -1):  # the longest beginning that has a name of its own
+        known = (new for old, new in RENAMED.items() if fnmatchcase(".".join(parts[:length]), old))
+        if found := next(known, None):
+            today = ".".join([found.replace("*", parts[min(1, length - 1)]), *parts[length:]])
             break
-    values = next((v for name, v in RENAMED_VALUES.items() if fnmatchcase(new, name)), {})
-    if value in values:
-        return f"{old}={value}", f"{new}={values[value]}"
-    return old, new
+    values = next((names for pattern, names in RENAMED_VALUES.items() if fnmatchcase(today, pattern)), {})
+    named = ",".join(values.get(one, one) for one in value.split(","))  # a sweep has several
+    return (path, today) if named == value else (f"{path}={value}", f"{today}={named}")
 
 
 def refuse_wrong_settings(cfg: DictConfig) -> None:

@@ -194,7 +194,7 @@ def test_a_command_says_it_in_a_line_and_does_nothing(tmp_path: Path, script: st
         ("plays=own", "lines=own"),
         ("against=a.ckpt", "compare_with=a.ckpt"),
         ("+experiment=own_ends", "+experiment=answerer_rollouts"),
-        ("+experiment=places", "+experiment=spatial_attention"),
+        ("+experiment=il,places", "+experiment=il,spatial_attention"),
         ("scale.practice_updates=3", "scale.rl_updates=3"),
         (f"{MODEL}.baseline=running", f"{MODEL}.baseline=moving_average"),
         (f"{MODEL}.baseline=samples", f"{MODEL}.baseline=rloo"),
