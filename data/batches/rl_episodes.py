@@ -40,7 +40,7 @@ class SpawnCurriculum:
                 f"spawn: expected start >= {NEAREST}, step >= 0 and random_heading from 0 to 1, got {self}"
             )
 
-    def draw(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> SpawnPoint:
+    def draw_spawn(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> SpawnPoint:
         farthest = min(int(demos.lengths[row]), self.start + self.step * epoch)
         left = int(rng.integers(min(NEAREST, farthest), farthest + 1))
         return spawn_point(demos, row, f"T-{left}{RANDOM_HEADING if rng.random() < self.random_heading else ''}")

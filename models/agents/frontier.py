@@ -15,7 +15,7 @@ from eqa.envs.navigation.floor import heading_indices
 from eqa.envs.rendering.camera import Camera
 from eqa.models.agents.oracles import Depth, Start
 from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, choose, working_memory
-from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, block_ahead, empty_maps, look
+from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, add_views, block_ahead, empty_maps
 
 
 class FrontierWalker:
@@ -59,7 +59,7 @@ class FrontierWalker:
         refused = active & (self.moved == Action.FORWARD) & (seen.poses == self.before).all(1)
         maps = (self.state, self.clearance)
         block_ahead(*maps, refused, places, STEP_M)
-        look(*maps, seen.depth_m, active, places, self.rays)
+        add_views(*maps, seen.depth_m, active, places, self.rays)
         actions = np.full(len(active), Action.STOP, np.int64)
         headings, options = heading_indices(places[:, 2]), (self.per_turn, self.smallest)
         choose(actions, self.aims, *maps, active, places, headings, *options, self.memory)

@@ -247,7 +247,7 @@ class Evaluation:
             places = [last_places(end, answerer.num_frames, answerer.earlier_frames) for end in ends]
         own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
         if walked.features is None:
-            seen = self._look(walked, own, simulator)
+            seen = self._encode_views(walked, own, simulator)
         else:
             seen = [walked.features[n, steps] for n, steps in enumerate(own)]
         frames = []
@@ -260,7 +260,7 @@ class Evaluation:
         mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
         return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
 
-    def _look(self, walked: Walked, steps: Sequence[np.ndarray], simulator: HouseSimulator) -> list[np.ndarray]:
+    def _encode_views(self, walked: Walked, steps: Sequence[np.ndarray], simulator: HouseSimulator) -> list[np.ndarray]:
         """Features of the views at some steps of each walk."""
         counts = [len(of_walk) for of_walk in steps]
         poses = np.concatenate([walked.poses[n, of_walk] for n, of_walk in enumerate(steps)])

@@ -85,7 +85,7 @@ class Trace:
     collisions: int = 0
     bumped: bool = False
 
-    def look(self, simulator: HouseSimulator) -> None:
+    def record_view(self, simulator: HouseSimulator) -> None:
         self.poses.append(simulator.poses[0])
         self.distances_m.append(float(simulator.distance_m[0]))
         self.rooms.append(int(simulator.room[0]))
@@ -139,7 +139,7 @@ class Game:
     def begin(self) -> None:
         """Shows the first view; from here on time counts."""
         self._expect(READY)
-        self.trace.look(self.simulator)
+        self.trace.record_view(self.simulator)
         self._see()
         self.phase, self.began, self.started = WALKING, datetime.now(UTC).isoformat(), self.clock()
 
@@ -154,7 +154,7 @@ class Game:
         trace.bumped, trace.collisions = collided, trace.collisions + collided
         trace.actions.append(int(action))
         trace.time_s.append(time_s)
-        trace.look(self.simulator)
+        trace.record_view(self.simulator)
         if action != Action.STOP:
             self._see()
         if action == Action.STOP or len(trace.actions) == MAX_EPISODE_ACTIONS:

@@ -149,7 +149,7 @@ class NavigatorReinforcement(pl.LightningModule):
         shown = self.current_epoch % self.hparams.draw_every == 0
         if batch_idx == 0 and shown and self.trainer.is_global_zero:
             folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
-            data.draw(batch["rows"][:SHOWN].tolist(), rollout, folder)
+            data.draw_plans(batch["rows"][:SHOWN].tolist(), rollout, folder)
 
     def on_train_epoch_end(self) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
@@ -238,11 +238,11 @@ class NavigatorReinforcement(pl.LightningModule):
 
     def _terms(self, microbatch: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
         """Sums over a microbatch's decisions: what is minimised and what is shown."""
-        judged = self.navigator.decision_logits(microbatch["batch"])
+        decisions = self.navigator.decision_logits(microbatch["batch"])
         with torch.no_grad():
             started = self.reference.decision_logits(microbatch["reference"]) if compare else {}
         terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
-        for name, part in judged.items():
+        for name, part in decisions.items():
             logs = part.logits.float().log_softmax(1)
             taken, odds = _of_target(logs, part), logs.exp()
             surrogate = part.weight * taken
@@ -269,8 +269,8 @@ class NavigatorReinforcement(pl.LightningModule):
     @torch.no_grad()
     def _log_probabilities(self, microbatch: dict) -> dict[str, Tensor]:
         """Of what was done, as the navigator is now."""
-        judged = self.navigator.decision_logits(microbatch["batch"])
-        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in judged.items()}
+        decisions = self.navigator.decision_logits(microbatch["batch"])
+        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in decisions.items()}
 
     @torch.no_grad()
     def _advantages(self, rollout: Rollout) -> Advantages:
@@ -316,8 +316,8 @@ class NavigatorReinforcement(pl.LightningModule):
         return f"gradient: expected finite numbers, got {got} at update {int(self.updates)}; the batch is in {path}"
 
 
-def _of_target(logs: Float[Tensor, "S C"], judged: Decisions) -> Float[Tensor, " S"]:
-    return logs.gather(1, judged.target[:, None]).squeeze(1)
+def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor, " S"]:
+    return logs.gather(1, decisions.target[:, None]).squeeze(1)
 
 
 def _figures(rollout: Rollout) -> dict[str, Tensor]:

@@ -91,7 +91,7 @@ class RolloutData(pl.LightningDataModule):
             raise ValueError(f"questions: expected a multiple of the {processes} processes, got {self.questions}")
         demos, rng = self.demos["train"], np.random.default_rng([self.seed, epoch])
         drawn = questions_by_house(demos, batches=self.updates, questions=self.questions, houses=self.houses, rng=rng)
-        spawns = [self.spawn.draw(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
+        spawns = [self.spawn.draw_spawn(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
         seed = (self.seed, epoch, 1)
         episodes = RLEpisodes(demos, self.agent.vocabulary, spawns, samples=self.samples, seed=seed)
         return self._loader(episodes, self.questions)
@@ -114,7 +114,7 @@ class RolloutData(pl.LightningDataModule):
         parts = own_parts(batches, self.trainer.global_rank, self.trainer.world_size)
         return DataLoader(episodes, batch_sampler=parts, collate_fn=as_collated)
 
-    def draw(self, rows: list[int], rollout: Rollout, folder: Path) -> None:
+    def draw_plans(self, rows: list[int], rollout: Rollout, folder: Path) -> None:
         """Floor plans with the first walks of a rollout of val, beside their demonstrations."""
         demos, answers = self.demos["val"], self.agent.vocabulary.answers
         for n, row in enumerate(rows):

@@ -151,7 +151,7 @@ class Rollouts:
         if self.rewards.seen:
             with self.clock("look"):
                 known = [self._house(house.id).scene for house in simulator.houses]
-                walk.look(known, scenes, np.array([e.target_object for e in episodes]))
+                walk.see_targets(known, scenes, np.array([e.target_object for e in episodes]))
         right = torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device)
         possible = torch.from_numpy(self.vocabulary.of_kind([e.question for e in episodes])).to(device)
         return walk.finished(answerer, right, possible)
@@ -238,7 +238,7 @@ class _Walk:
         self.steps[walking] += 1
         return state, (chosen == Action.STOP) | (self.steps[walking] == MAX_EPISODE_ACTIONS)
 
-    def look(self, houses: Sequence[Scene], scenes: np.ndarray, targets: np.ndarray) -> None:
+    def see_targets(self, houses: Sequence[Scene], scenes: np.ndarray, targets: np.ndarray) -> None:
         """Whether the last view of each walk shows its target."""
         last = self.poses[np.arange(len(self.steps)), self.steps]
         self.seen = target_shares(houses, scenes, last, targets) >= LEAST_SHARE

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from eqa.data.batches.curriculum import length_batches
 from eqa.data.batches.imitation import LastFrames, Walks
 from eqa.data.batches.sampling import num_decisions
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.spawns import add_spawns
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
 from eqa.data.generated import Recorder
 from eqa.data.questions.view_points import ViewPointFinder
@@ -74,10 +74,10 @@ def some_episodes(house: House, count: int) -> list[Episode]:
 def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]:
     """Demonstrations of a few houses, and the seconds that each step took."""
     houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
-    recorder, walk = Recorder(houses.__getitem__, make_extractor()), Timed(place)
+    recorder, walk = Recorder(houses.__getitem__, make_extractor()), Timed(add_spawns)
     asked = [some_episodes(house, args.episodes) for house in houses.values()]
     first = next(iter(houses.values()))
-    recorder(first.id, place(first, asked[0]))  # compiles
+    recorder(first.id, add_spawns(first, asked[0]))  # compiles
     episodes = [walk(house, of_house) for house, of_house in list(zip(houses.values(), asked, strict=True))[1:]]
     recorder.encode, recorder.renderer.render = Timed(recorder.encode), Timed(recorder.renderer.render)
     recorder = Timed(recorder)

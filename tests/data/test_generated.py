@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.spawns import add_spawns
 from eqa.data.generated import Recorder
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode, Spawn
@@ -38,8 +38,8 @@ def recorder() -> Recorder:
 
 
 def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder: Recorder) -> None:
-    placed = place(small_house(), [episode(0), episode(1, (1.0, 2.0, 0.0))])
-    recording = recorder("small-0", placed)
+    with_spawns = add_spawns(small_house(), [episode(0), episode(1, (1.0, 2.0, 0.0))])
+    recording = recorder("small-0", with_spawns)
     ends = np.cumsum(recording.lengths) - 1
     assert (
         len(recording.actions)
@@ -52,8 +52,8 @@ def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder:
     assert recording.episodes[1].start == (1.0, 2.0, 0.0)
     for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
         assert e.start == pytest.approx(tuple(recording.poses[first]))
-    again = Recorder(recorder.house, recorder.encode, 1)("small-0", placed)
-    assert [e.start for e in again.episodes] != [e.start for e in placed]
+    again = Recorder(recorder.house, recorder.encode, 1)("small-0", with_spawns)
+    assert [e.start for e in again.episodes] != [e.start for e in with_spawns]
     begins = np.concatenate([[0], np.cumsum(again.lengths)[:-1]])
     assert [e.start for e in again.episodes] == [pytest.approx(tuple(again.poses[first])) for first in begins]
     with pytest.raises(ValueError, match="'small-0': has no walk"):

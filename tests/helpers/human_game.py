@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.models.encoders.cnn import Encoder
@@ -19,7 +19,7 @@ CONFIGURATION = {"encoder": "tiny", "split": "test"}
 
 
 def episodes() -> list[Episode]:
-    return place(small_house(), [episode(0), episode(1)])
+    return add_spawns(small_house(), [episode(0), episode(1)])
 
 
 def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIGURATION) -> Game:

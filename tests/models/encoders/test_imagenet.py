@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.spawns import add_spawns
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import Recorder
 from eqa.data.vocabulary import Vocabulary
-from eqa.models import backbone
 from eqa.models.agents.neural import Agent
 from eqa.models.agents.oracles import NavigatorWalker, ShortestPathWalker
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.encoders import imagenet
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.imagenet import Backbone, install_command, load_pretrained
@@ -33,7 +33,7 @@ RESNET18_FILE = "resnet18-f37072fd.pth"
 @pytest.fixture
 def torchvision() -> object:
     try:
-        return backbone.torchvision_models()
+        return imagenet.torchvision_models()
     except ImportError as error:  # importorskip would stop at a torchvision that was built for another PyTorch
         pytest.skip(str(error))
 
@@ -194,7 +194,9 @@ def test_what_does_not_exist_or_fit_is_refused() -> None:
 def test_an_agent_is_demonstrated_saved_and_played_with_it_and_nothing_is_fetched(tmp_path: Path) -> None:
     house, episodes = small_house(), [episode(0), episode(1)]
     extractor = FeatureExtractor.pretrained("resnet18", weights=None)
-    list(build(tmp_path / "test.h5", place(house, episodes), Recorder(lambda _: house, extractor), configuration={}))
+    list(
+        build(tmp_path / "test.h5", add_spawns(house, episodes), Recorder(lambda _: house, extractor), configuration={})
+    )
     demos, vocabulary = Demonstrations.open(tmp_path / "test.h5"), Vocabulary.of(episodes)
     assert demos.features.shape == (len(demos.actions), extractor.encoder.feature_size)
     sizes = len(vocabulary.words), len(vocabulary.answers), extractor.encoder.feature_size

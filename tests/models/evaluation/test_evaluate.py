@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import nn
 
 from eqa.data.batches.imitation import last_frames
-from eqa.data.demonstrations.spawns import place
+from eqa.data.demonstrations.spawns import add_spawns
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import GeneratedEQA, Recorder
 from eqa.data.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ def small_source(path: Path, precision: str = "float32") -> Source:
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
     extractor = FeatureExtractor(Encoder(channels=(4, 8, 8, 8)), precision=precision)
-    list(build(path, place(house, episodes), Recorder(lambda _: house, extractor), configuration={}))
+    list(build(path, add_spawns(house, episodes), Recorder(lambda _: house, extractor), configuration={}))
     source = Source(Demonstrations.open(path), house)
     source.encode, source.build = extractor, lambda: None
     source.vocabulary = Vocabulary.of(source.demos.episodes)

@@ -356,7 +356,7 @@ def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(sou
     assert len({row for rows in batches[:2] for row in rows}) == 4
     spawning = SpawnCurriculum(start=4, step=3, random_heading=0.5)
     for epoch, farthest in ((0, 4), (1, 7), (5, 10)):
-        drawn = [spawning.draw(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
+        drawn = [spawning.draw_spawn(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
         lefts = {10 - s.known if s.left is None or s.known else int(s.setting.split()[0][2:]) for s in drawn}
         assert max(int(s.setting.split()[0][2:]) for s in drawn) == farthest and lefts
         assert 50 < sum("random heading" in s.setting for s in drawn) < 150
