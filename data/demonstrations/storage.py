@@ -163,8 +163,8 @@ def write(
 ) -> None:
     """Writes parts one after the other into one file, aside first; `parts` may be lazy.
 
-    `extras` are further datasets, for those who look for them (`data.demonstrations.human`); targets (S,) int8 what an expert does
-    where the walk did something else.
+    `extras` are further datasets, for those who look for them (`data.demonstrations.human`); targets (S,) int8 what an
+    expert does where the walk did something else.
     """
     columns = {
         "features": ("f2", (num_features,)),

@@ -61,10 +61,10 @@ def make_questions(
 
     houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
     visible: see `data.questions.view_points`; asked once for each house, about what questions that could be chosen are about.
-    add_spawns: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.demonstrations.spawns`.
+    add_spawns: to the episodes of one house, with walks, None where there is none, see `data.demonstrations.spawns`.
     balance: "none", "entropy" or "paired", see `data.questions.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
-    parallel_map: how `visible` and `add_spawns` are asked about all houses, see `envs.workers` and `data.questions.journal`.
+    parallel_map: asks `visible` and `add_spawns` about all houses, see `envs.workers` and `data.questions.journal`.
     progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
     ValueError if a split ends up empty, saying which step removed what.
     """

@@ -1,4 +1,4 @@
-"""`Journal`: slow answers that a killed run need not find again: appended to a file house by house while a question set is made."""
+"""`Journal`: slow answers that a killed run need not find again, appended to a file house by house."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`SpatialAttentionAnswerer`: an answerer that attends over the cells of frames' maps where `models.answerers.frame_attention.Answerer` attends over whole frames.
+"""`SpatialAttentionAnswerer`: attends over the cells of frames' maps, where `frame_attention.Answerer` does over whole frames.
 
 A question asks about a thing somewhere in view. Attention over every cell of the last frames' maps (Xu et al. 2015;
 multi-head as in Vaswani et al. 2017) finds it, and its features answer; the mean over all cells says what the room is.
@@ -20,10 +20,10 @@ from eqa.models.registry import register
 
 @register
 class SpatialAttentionAnswerer(nn.Module):
-    """Attends with `num_heads` heads over the map cells of the last `num_frames` frames, with None of all of history and walk, and of those
-    that are `earlier_frames` actions before the last. What is asked about is in the last frames and its room shows in more: so
-    with `earlier_frames` half of the heads attend to the last frames alone, and the mean is taken over these and over all; a
-    question also says which of the frames matter. With None nothing tells frames apart.
+    """Attends with `num_heads` heads over the map cells of the last `num_frames` frames, with None of all of history and walk,
+    and of those that are `earlier_frames` actions before the last. What is asked about is in the last frames and its room
+    shows in more. So with `earlier_frames` half of the heads attend to the last frames alone, and the mean is taken over
+    these and over all; a question also says which of the frames matter. With None nothing tells frames apart.
 
     `map_shape` is channels, rows and columns of the map that a frame's features are the flat form of. Same interface as
     `Answerer`. ValueError where features do not have that shape.
@@ -98,8 +98,8 @@ class SpatialAttentionAnswerer(nn.Module):
         return similarity.masked_fill(hidden, torch.finfo(similarity.dtype).min).softmax(2)
 
     def hidden(self, mask: Bool[Tensor, "B T"], heads: int, cells: int) -> Bool[Tensor, "B _ P"]:
-        """Where each of some heads does not attend: to what is not there, and the first half of them, with `earlier_frames`, to what
-        lies before the last frames."""
+        """Where each of some heads does not attend: to what is not there, and the first half of them, with `earlier_frames`,
+        to what lies before the last frames."""
         shown = mask.unsqueeze(1).repeat(1, heads, 1)
         if self.means > 1:
             shown[:, : heads // 2, : -self.num_frames] = False

@@ -31,11 +31,11 @@ NUM_PLANS, NUM_FILMS = 12, 4
 
 
 class AgentResults:
-    """Puts what was fitted together as one agent, saves it, and lines it in houses it has never seen.
+    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
 
-    What an experiment does not fit it takes from another run's agent, by default the last that lines called `base_name` (None: for any), see `models.agents.checkpoints.fitting_agent`. `lines` is
-    "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
-    that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
+    What an experiment does not fit is taken from another run's agent, by default from the last that is called `base_name`
+    (None: whatever its name), see `models.agents.checkpoints.fitting_agent`. `lines` says which of the table are played:
+    "all"; "own", the agent's alone; "answerer", the agent's and the shortest paths', for one that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
     as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
     for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where
     there is no such agent.
@@ -113,9 +113,9 @@ def write_results(
 ) -> list[dict]:
     """Plays through a split and writes rows, tables and pictures; prints the table. `lines`: see `AgentResults`.
 
-    `compare_with` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
-    line "other: agent" has the other's walks with this agent's answers, which tells walking from answering. ValueError for one
-    of the same row, or with another encoder or vocabulary.
+    `compare_with` are other agents that walk beside it, each with the answers of its own answerer. Where that is another
+    one, a line "other: agent" has the other's walks with this agent's answers, which tells walking from answering.
+    ValueError for one of the same name, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, extractor=extractor)

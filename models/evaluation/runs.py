@@ -32,7 +32,8 @@ WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
-OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
+# Last words of settings in which seeds of one line may differ; classes were called otherwise in older versions.
+OF_THIS_RUN = ("seed", "run_folder", "checkpoint", "_target_")
 
 Place = tuple[str, str | None]  # agent and spawn
 

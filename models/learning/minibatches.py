@@ -1,8 +1,8 @@
 """The episodes of an update, some at a time, as batches that a navigator learns from.
 
-A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `keeps_state` learns
-from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes back
-through it. Others are given the whole walk.
+A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `keeps_state`
+learns from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes
+back through it. Others are given the whole walk.
 
 Axes: M episodes, C of them, T steps of history and walk.
 """
@@ -41,8 +41,9 @@ def make_microbatches(
 ) -> list[dict]:
     """All episodes, `size` at a time, alike in length, so that little is padding.
 
-    Each microbatch has batch, for `navigator`, and reference, for another one that is compared with it; answers and last_frames;
-    num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for also whole, and their returns and counts.
+    Each microbatch has batch, for `navigator`, and reference, for another one that is compared with it; answers and
+    last_frames; num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for
+    also whole, and their returns and counts. One step of the optimizer takes some of them, whose gradients add up.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
     lengths = (rollout.counts if navigator.keeps_state else there).sum(1)

@@ -38,10 +38,10 @@ KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward p
 class NavigatorReinforcement(pl.LightningModule):
     """Fine-tunes the agent of `models.learning.rl_data.RolloutData`.
 
-    `baseline`: none; moving_average, of past episodes' rewards that forgets by `baseline_decay` each update (the paper's);
-    rloo, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `gae_lambda`. `clip_range` makes it PPO
-    with `epochs` over the walks of an update in `minibatches` steps each; without, there is one step. `critic_warm_up`: updates in
-    which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
+    `baseline`: none; moving_average, of past episodes' rewards, which forgets by `baseline_decay` each update (the paper's);
+    rloo, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `gae_lambda`. `clip_range` makes
+    it PPO with `epochs` over the walks of an update in `minibatches` steps each; without, there is one step.
+    `microbatch_size`: walks at a time, whose gradients add up. `critic_warm_up`: updates in which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
     Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
     `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
     navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for
@@ -124,8 +124,8 @@ class NavigatorReinforcement(pl.LightningModule):
         min_active_share, agent = self.trainer.datamodule.min_active_share, self.trainer.datamodule.agent
         if min_active_share > 0 and self.critic is None:
             raise ValueError(
-                f"min_active_share: expected 0 without a critic, which tells what a walk that is cut off would earn, got {min_active_share:g}; "
-                "set baseline=critic"
+                "min_active_share: expected 0 without a critic, which tells what a walk that is cut off would earn, got "
+                f"{min_active_share:g}; set baseline=critic"
             )
         for network in (self.navigator, self.reference):
             network.load_state_dict(agent.navigator.state_dict())

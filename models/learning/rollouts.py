@@ -105,8 +105,8 @@ def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tens
 class Rollouts:
     """Makes walks for batches of `data.batches.rl_episodes` over one split's demonstrations, and has them answered.
 
-    `min_active_share` is the share of the environments that have to be walking once there is nothing left to begin: with fewer the
-    rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
+    `min_active_share` is the share of the environments that have to be walking once there is nothing left to begin: with
+    fewer the rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Rollouts:
     ) -> None:
         if num_envs < 1 or not 0 <= min_active_share < 1:
             raise ValueError(
-                f"rollouts: expected num_envs >= 1 and min_active_share from 0 to below 1, got {num_envs} and {min_active_share}"
+                f"rollouts: expected num_envs >= 1 and min_active_share from 0 to below 1, got {num_envs}, {min_active_share}"
             )
         self.source, self.demos, self.extractor, self.vocabulary, self.rewards = (
             source,

@@ -43,7 +43,7 @@ def choose_action(
 
 @torch.no_grad()
 def sharpen(heads: Iterable[nn.Linear], *, temperature: float, stop_odds: float) -> None:
-    """Changes a navigator's last layers so that noise come from what they are now at a `temperature`, STOP being `stop_odds`
+    """Changes a navigator's last layers so that draws come from what they are now at a `temperature`, STOP being `stop_odds`
     times as likely before. What is likeliest with these `stop_odds` is then the likeliest without."""
     for head in heads:
         if head.out_features == NUM_ACTIONS:

@@ -103,8 +103,8 @@ class Decisions(NamedTuple):
 class Navigator(nn.Module, ABC):
     """The contract of navigators: how one acts, step by step, and how it learns, from whole walks.
 
-    `decision_logits` takes a batch that `prepare` has seen. With `keeps_state` a batch may have a `state` in place of walks'
-    histories, through which no gradient goes then.
+    `decision_logits` takes a batch that `prepare` has seen. With `keeps_state` a batch may have a `state` in place of
+    walks' histories, through which no gradient goes then.
     """
 
     keeps_state = False

@@ -1,4 +1,4 @@
-"""The answerer that looks at places: what reaches its answer, and that it finds the place that a question means."""
+"""The answerer with spatial attention: what reaches its answer, and that it finds the cell that a question means."""
 
 from pathlib import Path
 
