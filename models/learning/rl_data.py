@@ -23,7 +23,7 @@ class RolloutData(pl.LightningDataModule):
     """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn; an epoch has `updates`.
 
     `checkpoint` and `base_name` say with which agent to begin, see `models.agents.checkpoints.fitting_agent`. Validation
-    walks     `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns have a
+    walks `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns have a
     `random_heading`, these as well, and where all have, these alone. ValueError for sizes that do not go together.
     """
 

@@ -49,8 +49,8 @@ def hierarchical_targets(
     """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
 
     The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
-    where `planner_queried` says, which an agent of its own may do within a run and choose the same action again. Walks that go on
-    from a `state`, rather than begin, say where.
+    where `planner_queried` says: an agent of its own may ask within a run, too, and choose the same action again. Walks
+    that go on from a `state`, rather than begin, say where.
     """
     valid = actions >= 0
     first = torch.ones_like(valid[:, :1])
