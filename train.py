@@ -12,6 +12,7 @@ skips those that did.
 
 import hashlib
 import logging
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,11 +25,11 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities import rank_zero_only
 
 from eqa.envs.progress import console
-from eqa.models.learning.callbacks import Patience, Reseed, StageProgress
+from eqa.models.learning.callbacks import Reseed, ResumableEarlyStopping, StageProgress
 from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
-from eqa.models.learning.run_settings import refuse_wrong_settings
-from eqa.models.run_record import KeepCard, RunCard
+from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
+from eqa.models.run_record import RunRecord, UpdateRunRecord
 
 FINISHED = "finished"
 LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind
@@ -80,7 +81,7 @@ def fit(
     last = ModelCheckpoint(folder, "last", enable_version_counter=False, save_on_train_epoch_end=True)
     callbacks = [*callbacks, best, last, Reseed(cfg.seed), StageProgress(name)]
     if cfg.patience is not None:
-        callbacks.append(Patience(**chosen, patience=cfg.patience))
+        callbacks.append(ResumableEarlyStopping(**chosen, patience=cfg.patience))
     trainer = instantiate(cfg.trainer, _partial_=True)(
         max_epochs=stage.max_epochs,
         logger=[logger(save_dir=folder) for logger in loggers.values()],
@@ -96,21 +97,21 @@ def run(cfg: DictConfig, folder: Path) -> None:
     """All stages and what is made of them; the first of several processes does what is not learning."""
     loggers, source = instantiate(cfg.logger), instantiate(cfg.data)
     configuration = OmegaConf.to_container(cfg, resolve=True)
-    facts = {"row": cfg.row, "seed": cfg.seed, "configuration": configuration, "data": source.fingerprints()}
-    card = RunCard(folder, **facts)
-    finish = instantiate(cfg.finish, _partial_=True)(source=source, folder=folder, configuration=configuration)
+    facts = {"name": cfg.name, "seed": cfg.seed, "configuration": configuration, "data": source.fingerprints()}
+    record = RunRecord(folder, **facts)
+    on_finish = instantiate(cfg.on_finish, _partial_=True)(source=source, folder=folder, configuration=configuration)
     fitted = {}
     for name, stage in cfg.stages.items():
         console.rule(f"[bold]{name}")
         data = instantiate(stage.data, _partial_=True)(source=source)
-        with card.stage("data"):
+        with record.stage("data"):
             data.prepare_data()
             data.setup("fit")
-        with card.stage(name):
-            fitted[name] = fit(name, cfg, data, loggers=loggers, callbacks=[KeepCard(card), StopOnSignals()])
+        with record.stage(name):
+            fitted[name] = fit(name, cfg, data, loggers=loggers, callbacks=[UpdateRunRecord(record), StopOnSignals()])
     if rank_zero_only.rank == 0:
-        with card.stage("results"):
-            finish(fitted)
+        with record.stage("results"):
+            on_finish(fitted)
         (folder / FINISHED).touch()
 
 
@@ -131,4 +132,5 @@ def main(cfg: DictConfig) -> None:
 
 
 if __name__ == "__main__":
+    refuse_old_words(sys.argv[1:])
     main()

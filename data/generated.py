@@ -12,10 +12,10 @@ import numpy as np
 
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
 from eqa.data.questions.generate import NUM_PASSES, configuration, make_questions
-from eqa.data.questions.journal import Memory, remembered
-from eqa.data.questions.spawns import place, walk_anew
+from eqa.data.questions.journal import Journal, journaled
+from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.data.questions.storage import load_questions, read_header, write_questions
-from eqa.data.questions.view_points import look
+from eqa.data.questions.view_points import view_points_of
 from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
@@ -111,14 +111,19 @@ class GeneratedEQA(Source):
         with build_once(path) as to_be_made:
             if to_be_made:
                 houses = self.houses
-                memory = Memory(path.with_suffix(".partly"), configuration=wanted)
-                each = remembered(in_workers, memory)
+                journal = Journal(path.with_suffix(".partly"), configuration=wanted)
+                parallel_map = journaled(in_workers, journal)
                 with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
                     made = make_questions(
-                        houses, visible=look, place=place, each=each, progress=absolute(advance), **arguments
+                        houses,
+                        visible=view_points_of,
+                        add_spawns=add_spawns,
+                        parallel_map=parallel_map,
+                        progress=absolute(advance),
+                        **arguments,
                     )
                 write_questions(path, made)
-                memory.forget()
+                journal.remove()
                 console.print(f"questions: {path}")
         if read_header(path)["configuration"] != wanted:
             load_questions(path, "train", configuration=wanted)

@@ -1,7 +1,7 @@
-"""`@rebuildable`: a module that remembers the arguments it was made with, so that a checkpoint can hold them.
+"""`@register`: a module that remembers the arguments it was made with, so that a checkpoint can hold them.
 
 A checkpoint names a class and its plain arguments; only classes registered here can be made from it, so a foreign file
-cannot make anything else.
+cannot make anything else. What older versions called classes, arguments and parts is still read.
 """
 
 import functools
@@ -9,10 +9,21 @@ import inspect
 
 from torch import nn
 
-REBUILDABLE: dict[str, type[nn.Module]] = {}
+REGISTRY: dict[str, type[nn.Module]] = {}
+
+# Old name -> today's; for parts of networks, wherever it stands in a weight's name.
+OLD_CLASSES = {"PlacesAnswerer": "SpatialAttentionAnswerer"}
+OLD_ARGUMENTS = {"also_back": "earlier_frames", "glimpses": "num_heads"}
+OLD_PARTS = {"senses": "observation_encoder", "hearing": "question_input", "seeing": "frame_input"}
+# What stood in the names of agents.
+OLD_NAMES = {
+    ", own ends": ", on-policy answerer",
+    ", looks at places": ", spatial attention",
+    ", also turned": ", random heading",
+}
 
 
-def rebuildable(cls: type[nn.Module]) -> type[nn.Module]:
+def register(cls: type[nn.Module]) -> type[nn.Module]:
     """Class decorator: registers the class and gives each instance `arguments`, a dict of plain values."""
     init = cls.__init__
     signature = inspect.signature(init)
@@ -25,7 +36,7 @@ def rebuildable(cls: type[nn.Module]) -> type[nn.Module]:
         self.arguments = {name: _plain(v) for name, v in list(bound.arguments.items())[1:]}
 
     cls.__init__ = remembering
-    REBUILDABLE[cls.__name__] = cls
+    REGISTRY[cls.__name__] = cls
     return cls
 
 
@@ -38,14 +49,27 @@ def describe(module: nn.Module) -> dict:
 def rebuild(description: dict) -> nn.Module:
     """The module that was described, in evaluation mode; ValueError when class, arguments or weights do not fit."""
     name = description.get("class")
-    if name not in REBUILDABLE:
-        raise ValueError(f"module class: expected one of {sorted(REBUILDABLE)}, got {name!r}")
+    name = OLD_CLASSES.get(name, name)
+    if name not in REGISTRY:
+        raise ValueError(f"module class: expected one of {sorted(REGISTRY)}, got {name!r}")
     try:
-        module = REBUILDABLE[name](**description["arguments"])
-        module.load_state_dict(description["state"])
-    except (KeyError, TypeError, RuntimeError) as error:
+        arguments = {OLD_ARGUMENTS.get(key, key): value for key, value in description["arguments"].items()}
+        module = REGISTRY[name](**arguments)
+        module.load_state_dict({_of_today(key): value for key, value in description["state"].items()})
+    except (AttributeError, KeyError, TypeError, RuntimeError) as error:
         raise ValueError(f"{name}: arguments or weights do not fit this version ({error})") from None
     return module.eval()
+
+
+def current_name(agent: str) -> str:
+    """An agent's name in the results table by today's words."""
+    for old, new in OLD_NAMES.items():
+        agent = agent.replace(old, new)
+    return agent
+
+
+def _of_today(weight: str) -> str:
+    return ".".join(OLD_PARTS.get(part, part) for part in weight.split("."))
 
 
 def _plain(value: object) -> object:

@@ -1,6 +1,6 @@
 """`run.json`: all that is needed to repeat a run, and what it took.
 
-command, row, seed, commit      commit ends with "+changes" where files differed from it; a run that was resumed with
+command, name, seed, commit      commit ends with "+changes" where files differed from it; a run that was resumed with
                                 other code names each commit, in order
 python, packages, machine       versions of what pyproject.toml names; processor, cores, memory, GPUs, system
 configuration, data             what was composed; what identifies the data, as `source.fingerprints` gives it
@@ -35,18 +35,18 @@ NAME = "run.json"
 PROCESS = Path("/proc/self")
 
 
-class RunCard:
+class RunRecord:
     """Writes `run.json` into a folder: at once, after each stage, and whenever `write` is called. Times and stages of an
     earlier start in the same folder are kept and added to. Only the first of several processes writes.
     """
 
-    def __init__(self, folder: Path, *, row: str, seed: int, configuration: Mapping, data: Mapping) -> None:
+    def __init__(self, folder: Path, *, name: str, seed: int, configuration: Mapping, data: Mapping) -> None:
         self.path = Path(folder) / NAME
         before = _before(self.path)
         commits = [*filter(None, before.get("commit", "").split(", then ")), commit()]
         self.facts = {
             "command": command(),
-            "row": row,
+            "name": name,
             "seed": seed,
             "commit": ", then ".join(dict.fromkeys(commits)),
             "python": platform.python_version(),
@@ -92,21 +92,21 @@ def _before(path: Path) -> dict:
     """What an earlier start wrote, if there was one; ValueError where it cannot be read."""
     if not path.exists():
         return {}
-    with named(path, "not a run's card", "delete it; the run's time so far is lost with it"):
+    with named(path, "not a run's record", "delete it; the run's time so far is lost with it"):
         before = parsed(read_text(path, "record"))
         if not isinstance(before, dict):
             raise TypeError("expected an object {...}")
         return before
 
 
-class KeepCard(pl.Callback):
-    """Brings the card up to date after each epoch, so that a killed run's time is known, too."""
+class UpdateRunRecord(pl.Callback):
+    """Brings the record up to date after each epoch, so that a killed run's time is known, too."""
 
-    def __init__(self, card: RunCard) -> None:
-        self.card = card
+    def __init__(self, record: RunRecord) -> None:
+        self.record = record
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        self.card.write()
+        self.record.write()
 
 
 def command() -> str:

@@ -3,11 +3,13 @@
 Takes the same words as train.py and skips what is there; train.py builds the same by itself when it is missing.
 """
 
+import sys
+
 import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from eqa.models.learning.run_settings import refuse_wrong_settings
+from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
 
 
 @hydra.main(version_base="1.3", config_path="../configs", config_name="demos")
@@ -17,4 +19,5 @@ def main(cfg: DictConfig) -> None:
 
 
 if __name__ == "__main__":
+    refuse_old_words(sys.argv[1:])
     main()

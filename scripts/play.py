@@ -186,7 +186,7 @@ def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServ
         tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),
         world=source.world,
         answers=source.vocabulary.answers,
-        eyes=source.encode,
+        extractor=source.encode,
         folder=out,
         configuration=source.human_configuration(split),
     )

@@ -96,7 +96,7 @@ if __name__ == "__main__":
         shown = report(
             arguments.runs,
             arguments.out,
-            against=arguments.against,
+            compare_with=arguments.against,
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
             force=arguments.force,

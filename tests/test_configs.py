@@ -63,26 +63,26 @@ def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experim
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_an_experiment_takes_what_it_does_not_fit_from_the_agent_that_checkpoint_names(experiment: str) -> None:
     cfg = composed("train", [f"+experiment={experiment}", "checkpoint=that/agent.ckpt"])
-    assert cfg.finish.get("checkpoint", "that/agent.ckpt") == "that/agent.ckpt"
+    assert cfg.on_finish.get("checkpoint", "that/agent.ckpt") == "that/agent.ckpt"
 
 
 def test_what_an_experiment_does_not_fit_comes_from_the_last_pacman_q_whatever_ran_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = ToyRooms()
-    for age, row in ((20, "PACMAN+Q"), (10, "Reactive"), (30, "PACMAN+Q, looks at places")):
+    for age, row in ((20, "PACMAN+Q"), (10, "Reactive"), (30, "PACMAN+Q, spatial attention")):
         path = tmp_path / "runs" / row / "agent.ckpt"
         untrained_agent(source, row).save(path)
         os.utime(path, (1e9 - age, 1e9 - age))
     monkeypatch.chdir(tmp_path)
     for experiment in names("experiment"):
-        finish = composed("train", [f"+experiment={experiment}"]).finish
-        if "checkpoint" in finish:
-            results = instantiate(finish, _partial_=True)(source=source, folder=tmp_path, configuration={})
-            assert results.other.name == ("Reactive" if experiment == "own_ends" else "PACMAN+Q"), experiment
+        on_finish = composed("train", [f"+experiment={experiment}"]).on_finish
+        if "checkpoint" in on_finish:
+            results = instantiate(on_finish, _partial_=True)(source=source, folder=tmp_path, configuration={})
+            assert results.other.name == ("Reactive" if experiment == "answerer_rollouts" else "PACMAN+Q"), experiment
     shutil.rmtree(tmp_path / "runs" / "PACMAN+Q")
-    with pytest.raises(ValueError, match="plays for PACMAN\\+Q under"):
-        instantiate(finish, _partial_=True)(source=source, folder=tmp_path, configuration={})
+    with pytest.raises(ValueError, match="is called PACMAN\\+Q under"):
+        instantiate(on_finish, _partial_=True)(source=source, folder=tmp_path, configuration={})
 
 
 @pytest.mark.parametrize("logger", names("logger"))

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 import torch
 
-from eqa.data.demonstrations.spawn_settings import SETTINGS
+from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def test_a_run_folder_holds_what_the_readme_promises(trained: Path) -> None:
     walked = [r for r in rows(trained) if r["spawn"] is not None]
     oracles = {"shortest path", "best view"}
     assert {r["agent"] for r in walked} == {"random walk", "forward only", "nearest frontier", "PACMAN+Q", *oracles}
-    assert {r["spawn"] for r in walked} == set(SETTINGS)
+    assert {r["spawn"] for r in walked} == set(SPAWN_SETTINGS)
     assert all(r["d_T"] == 0 and r["stop"] for r in walked if r["agent"] in oracles and r["ep_len"] < 100)
     with (trained / "table.csv").open() as file:
         assert {"d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "rank", "correct"} <= {
@@ -94,14 +94,14 @@ def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: P
     bench.run("eval.py", *words)
     assert rows(folder) == rows(trained)
     assert (folder / "table.md").read_text() == (trained / "table.md").read_text()
-    card, of_training = (json.loads((path / "run.json").read_text()) for path in (folder, trained))
-    assert card["row"] == of_training["row"] and of_training["data"].items() <= card["data"].items()
+    record, of_training = (json.loads((path / "run.json").read_text()) for path in (folder, trained))
+    assert record["name"] == of_training["name"] and of_training["data"].items() <= record["data"].items()
     assert "expected one of" in bench.run("eval.py", *words, "split=tset", fails=True)
 
 
 def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, trained: Path) -> None:
     checkpoint, folder = trained / "agent.ckpt", bench.runs / "eval_odds"
-    words = [f"checkpoint={checkpoint}", f"against={checkpoint}", "scale=tiny", "plays=own"]
+    words = [f"checkpoint={checkpoint}", f"compare_with={checkpoint}", "scale=tiny", "lines=own"]
     bench.run("eval.py", *words, "stop_odds=0.01", f"hydra.run.dir={folder}")
     stops = {
         name: [r["stop"] for r in rows(folder) if r["agent"] == name] for name in {r["agent"] for r in rows(folder)}
@@ -115,7 +115,7 @@ def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, tra
 def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_stop(bench: Bench, trained: Path) -> None:
     folder = bench.runs / "fine_tuned"
     words = ["+experiment=rl_finetune", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
-    answering = ["stages.navigator.model.answerer_lr=0.1", "finish.also_at=[10,1]"]
+    answering = ["stages.navigator.model.answerer_lr=0.1", "on_finish.also_at=[10,1]"]
     bench.run("train.py", *words, *answering, "+stages.navigator.model.options.stop_odds=10")
     tuned, starts = "PACMAN-RL+Q", ("PACMAN+Q, stop_odds 10", "PACMAN+Q, stop_odds 1")
     lines = {
@@ -134,10 +134,17 @@ def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_sto
 def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_on_the_same_walks(
     bench: Bench, trained: Path
 ) -> None:
-    folder = bench.runs / "own_ends"
-    words = ["+experiment=own_ends", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
+    folder = bench.runs / "answerer_rollouts"
+    words = [
+        "+experiment=answerer_rollouts",
+        "scale=tiny",
+        f"checkpoint={trained / 'agent.ckpt'}",
+        f"hydra.run.dir={folder}",
+    ]
     bench.run("train.py", *words)
-    new, old = ([row for row in rows(folder) if row["agent"] == name] for name in ("PACMAN+Q, own ends", "PACMAN+Q"))
+    new, old = (
+        [row for row in rows(folder) if row["agent"] == name] for name in ("PACMAN+Q, on-policy answerer", "PACMAN+Q")
+    )
     assert len(new) + len(old) == len(rows(folder)) and [row["poses"] for row in new] == [row["poses"] for row in old]
     before = [(row["episode_id"], row["rank"]) for row in rows(trained) if row["agent"] == "PACMAN+Q"]
     assert before == [(row["episode_id"], row["rank"]) for row in old]

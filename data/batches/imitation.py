@@ -27,26 +27,26 @@ from eqa.envs.episode import Episode
 NO_ANSWER = -100  # of a question that does not count
 
 
-def last_places(length: int, num_frames: int, also_back: Sequence[int] = ()) -> np.ndarray:
-    """Which of `length` frames are the last `num_frames`, behind those that are `also_back` before the last; before the
+def last_places(length: int, num_frames: int, earlier_frames: Sequence[int] = ()) -> np.ndarray:
+    """Which of `length` frames are the last `num_frames`, behind those that are `earlier_frames` before the last; before the
     first comes the first again.
 
     Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
     with views of the target, which leaks the answer.
     """
-    back = np.array(sorted({*range(num_frames), *also_back}, reverse=True))
+    back = np.array(sorted({*range(num_frames), *earlier_frames}, reverse=True))
     return np.maximum(length - 1 - back, 0)
 
 
 def last_frames(
-    history: np.ndarray | torch.Tensor, num_frames: int, also_back: Sequence[int] = ()
+    history: np.ndarray | torch.Tensor, num_frames: int, earlier_frames: Sequence[int] = ()
 ) -> np.ndarray | torch.Tensor:
     """The rows of `history` at its `last_places`."""
-    return history[last_places(len(history), num_frames, also_back)]
+    return history[last_places(len(history), num_frames, earlier_frames)]
 
 
 class Walks(Dataset):
-    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, labels
+    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, targets
     (B, T) what the expert does, questions (B, L) padded with 0, loss_from (B,) the first action that counts, weights
     (B, T) float32 how much each counts, padded with 0."""
 
@@ -54,9 +54,9 @@ class Walks(Dataset):
         self.files = list(files)
         self.lengths = np.concatenate([file.lengths for file in self.files])
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
-        self.actions, self.labels = (
+        self.actions, self.targets = (
             torch.from_numpy(np.concatenate([getattr(file, name) for file in self.files]).astype(np.int64))
-            for name in ("actions", "labels")
+            for name in ("actions", "targets")
         )
         self.first = np.cumsum([0] + [len(file) for file in self.files])  # walk of each file
         self.questions = [torch.tensor(vocabulary.encode(e.question)) for file in self.files for e in file.episodes]
@@ -74,7 +74,7 @@ class Walks(Dataset):
 
     def weigh_inflections(self, *, of: "Walks") -> None:
         """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
-        own, learned = (inflections(walks.labels.numpy(), walks.offsets) for walks in (self, of))
+        own, learned = (inflections(walks.targets.numpy(), walks.offsets) for walks in (self, of))
         self.weights = torch.from_numpy(inflection_weights(own, of=learned))
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class Walks(Dataset):
         return {
             "features": pad_sequence([self._features(int(i)) for i in chosen], batch_first=True),
             "actions": padded(self.actions, PADDED_ACTION),
-            "labels": padded(self.labels, PADDED_ACTION),
+            "targets": padded(self.targets, PADDED_ACTION),
             "questions": pad_sequence([self.questions[i] for i in chosen], batch_first=True),
             "loss_from": self.loss_from[chosen],
             "weights": padded(self.weights, 0),
@@ -106,14 +106,14 @@ class Walks(Dataset):
 
 class LastFrames(Dataset):
     """The last `num_frames` of each demonstration, or with None all of them: features (B, N, F) float16, padded behind the
-    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary. `also_back`: see `last_frames`."""
+    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary. `earlier_frames`: see `last_frames`."""
 
     def __init__(
-        self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None, also_back: Sequence[int] = ()
+        self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None, earlier_frames: Sequence[int] = ()
     ) -> None:
         self.demos, self.num_frames = demos, num_frames
         if num_frames is not None:  # few enough to be held, for they are read in every epoch
-            frames = [last_frames(demos.features[demos.rows(i)], num_frames, also_back) for i in range(len(demos))]
+            frames = [last_frames(demos.features[demos.rows(i)], num_frames, earlier_frames) for i in range(len(demos))]
             self.features = torch.from_numpy(np.stack(frames))
         self._ask(demos.episodes, vocabulary)
 
@@ -222,7 +222,7 @@ class NavigatorData(pl.LightningDataModule):
 class AnswererData(pl.LightningDataModule):
     """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
 
-    `also_back` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
+    `earlier_frames` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
     Where the source has several walks of each question, each epoch learns from the next one.
     """
 
@@ -233,11 +233,11 @@ class AnswererData(pl.LightningDataModule):
         batch_size: int,
         seed: int,
         num_frames: int | None,
-        also_back: Sequence[int] = (),
+        earlier_frames: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed = source, batch_size, seed
-        self.num_frames, self.also_back = num_frames, tuple(also_back)
+        self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
 
     def prepare_data(self) -> None:
         self.source.build()
@@ -247,7 +247,7 @@ class AnswererData(pl.LightningDataModule):
         self.val = self._frames(self.source.demonstrations("val"))
 
     def _frames(self, walks: Demonstrations) -> LastFrames:
-        return LastFrames(walks, self.source.vocabulary, self.num_frames, self.also_back)
+        return LastFrames(walks, self.source.vocabulary, self.num_frames, self.earlier_frames)
 
     @property
     def sizes(self) -> dict[str, int | list[int]]:

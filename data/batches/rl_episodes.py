@@ -1,4 +1,4 @@
-"""Which questions are walked for practice, and where each walk begins: what learning by walking takes its batches from.
+"""Which questions are walked to learn from, and where each walk begins: what learning by walking takes its batches from.
 
 A batch is some questions of a few houses (loading a house costs as much as a walk), each walked `samples` times from the
 same spawn. The spawn lies on the question's shortest walk, at a number of actions before its end that is drawn anew; how
@@ -17,7 +17,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 
-from eqa.data.demonstrations.spawn_settings import Spawned, spawned
+from eqa.data.demonstrations.spawn_settings import RANDOM_HEADING, SpawnPoint, spawn_point
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS
@@ -26,27 +26,29 @@ NEAREST = 3  # actions before the end, STOP included, at which a spawn lies at t
 
 
 @dataclass(frozen=True, slots=True)
-class Spawning:
-    """How far away walks begin: in epoch e at most `start + step * e` actions before the end, a share of them `turned`, that
-    is with a random heading and without history (`data.demonstrations.spawn_settings`)."""
+class SpawnCurriculum:
+    """How far away walks begin: in epoch e at most `start + step * e` actions before the end, a share of them
+    with a `random_heading`, and then without history (`data.demonstrations.spawn_settings`)."""
 
     start: int
     step: int
-    turned: float
+    random_heading: float
 
     def __post_init__(self) -> None:
-        if self.start < NEAREST or self.step < 0 or not 0 <= self.turned <= 1:
-            raise ValueError(f"spawn: expected start >= {NEAREST}, step >= 0 and turned from 0 to 1, got {self}")
+        if self.start < NEAREST or self.step < 0 or not 0 <= self.random_heading <= 1:
+            raise ValueError(
+                f"spawn: expected start >= {NEAREST}, step >= 0 and random_heading from 0 to 1, got {self}"
+            )
 
-    def draw(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> Spawned:
+    def draw_spawn(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> SpawnPoint:
         farthest = min(int(demos.lengths[row]), self.start + self.step * epoch)
         left = int(rng.integers(min(NEAREST, farthest), farthest + 1))
-        return spawned(demos, row, f"T-{left}{' turned' if rng.random() < self.turned else ''}")
+        return spawn_point(demos, row, f"T-{left}{RANDOM_HEADING if rng.random() < self.random_heading else ''}")
 
 
-class Practice(Dataset):
+class RLEpisodes(Dataset):
     """Walks to be made: rows (M,) of the demonstrations, known (M,) how many actions of the demonstration are history, poses
-    (M, 3) float64 of the spawns, questions (M, L) padded with 0, draws (M, K, 2) uniform numbers to act with.
+    (M, 3) float64 of the spawns, questions (M, L) padded with 0, noise (M, K, 2) uniform numbers to act with.
 
     Item i is all `samples` walks of `spawns[i]`.
     """
@@ -55,7 +57,7 @@ class Practice(Dataset):
         self,
         demos: Demonstrations,
         vocabulary: Vocabulary,
-        spawns: Sequence[Spawned],
+        spawns: Sequence[SpawnPoint],
         *,
         samples: int = 1,
         seed: Sequence[int] = (),
@@ -69,13 +71,13 @@ class Practice(Dataset):
     def __getitems__(self, chosen: Sequence[int]) -> dict[str, torch.Tensor]:
         spawns = [self.spawns[i] for i in chosen for _ in range(self.samples)]
         size = (self.samples, MAX_EPISODE_ACTIONS, 2)
-        draws = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
+        noise = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
         return {
             "rows": torch.tensor([s.row for s in spawns], dtype=torch.int64),
             "known": torch.tensor([s.known for s in spawns], dtype=torch.int64),
             "poses": torch.tensor([s.pose for s in spawns], dtype=torch.float64).reshape(-1, 3),
             "questions": pad_sequence([self.questions[s.row] for s in spawns], batch_first=True),
-            "draws": torch.from_numpy(np.concatenate(draws)),
+            "noise": torch.from_numpy(np.concatenate(noise)),
         }
 
 

@@ -1,4 +1,4 @@
-"""`Advisor`: what the expert does at any pose, for agents that walk by themselves.
+"""`Expert`: what the expert does at any pose, for agents that walk by themselves.
 
 Axes: N agents.
 """
@@ -15,7 +15,7 @@ from eqa.envs.simulator import Planner, Walk
 SAME_PLACE = 1e-6  # metres and radians: a plan's poses are those that the simulator leads through
 
 
-class Advisor:
+class Expert:
     """Actions of the shortest walks from where N agents are to their goals. Who follows a plan costs no new search."""
 
     def __init__(self, planners: Sequence[Planner]) -> None:
@@ -28,10 +28,10 @@ class Advisor:
         lost = [n for n in np.flatnonzero(active).tolist() if not self._on_plan(n, poses[n])]
         for n, walk in zip(lost, side_by_side(lambda n: self.planners[n](tuple(poses[n].tolist())), lost)):
             self.plans[n], self.step[n] = walk, 0
-        advice = np.full(len(poses), int(Action.STOP), np.int64)
+        actions = np.full(len(poses), int(Action.STOP), np.int64)
         for n in np.flatnonzero(active).tolist():
-            advice[n] = self.plans[n].actions[self.step[n]]
-        return advice
+            actions[n] = self.plans[n].actions[self.step[n]]
+        return actions
 
     def _on_plan(self, n: int, pose: np.ndarray) -> bool:
         """Whether an agent is where its plan was or one step on, which is taken note of."""

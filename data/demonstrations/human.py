@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 from jaxtyping import Float64
 
+from eqa.data.demonstrations.spawn_settings import current_name
 from eqa.data.demonstrations.storage import Demonstrations, Recording, attribute, read_part, texts, write
 from eqa.envs.reading import named, parsed
 
@@ -56,7 +57,9 @@ def load_walks(folder: Path, *, configuration: Mapping | None = None) -> list[Hu
                 recording = read_part(path, configuration)
                 with h5py.File(path, "r") as file:
                     began, row = (file[name].asstr()[0] for name in ("began", "rows"))
-                    walks.append(HumanWalk(recording, file["time_s"][:], began, parsed(row)))
+                    row = parsed(row)
+                    row["spawn"] = current_name(row["spawn"])
+                    walks.append(HumanWalk(recording, file["time_s"][:], began, row))
         except ValueError as error:
             raise ValueError(f"{error}; a person's walk cannot be made again: move {path} to another folder") from None
     return sorted(walks, key=lambda walk: walk.began)

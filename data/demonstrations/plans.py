@@ -50,7 +50,7 @@ def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list
     poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 3)
     of_episode = np.repeat(np.arange(len(goals)), [len(goal.view_points) for goal in goals])
     targets = np.array([episode.target_object or 0 for episode in episodes])[of_episode]
-    scores = worths(looks(world, scene_id, poses, targets))
+    scores = worths(view_contents(world, scene_id, poses, targets))
     ranked = []
     for number, goal in enumerate(goals):
         order = np.argsort(-scores[of_episode == number], kind="stable")
@@ -59,7 +59,7 @@ def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class ViewContents:
     """What views show of their targets."""
 
     share: Float64[np.ndarray, " V"]  # of the view's pixels
@@ -67,7 +67,9 @@ class Looks:
     others: Int64[np.ndarray, " V"]  # other things that fill at least `LEAST_SEEN` of the view
 
 
-def looks(world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]) -> Looks:
+def view_contents(
+    world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]
+) -> ViewContents:
     """Of views at `poses`, with targets' ids (0 for none), by drawing once what lies around each view as well."""
     simulator = world.open([scene_id], num_agents=1, camera=WIDE)
     share, whole = np.zeros((2, len(poses)))
@@ -84,10 +86,10 @@ def looks(world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], target
         np.add.at(pixels, (np.arange(len(view))[:, None], view.reshape(len(view), -1)), 1)
         pixels[:, 0], pixels[np.arange(len(view)), targets[part]] = 0, 0
         others[part] = (pixels >= LEAST_SEEN * INNER_PX**2).sum(1)
-    return Looks(share, whole, others)
+    return ViewContents(share, whole, others)
 
 
-def worths(seen: Looks) -> Float64[np.ndarray, " V"]:
+def worths(seen: ViewContents) -> Float64[np.ndarray, " V"]:
     """How good views are: the more the better."""
     large = np.minimum(seen.share / LARGE_ENOUGH, 1)
     too_large = np.maximum(seen.share - TOO_LARGE, 0)

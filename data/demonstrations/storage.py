@@ -9,7 +9,7 @@ One HDF5 file a split. S counts frames over all episodes, E episodes, F features
     distance_m  (S,)   float32   geodesic distance to the goal region
     offsets     (E+1,) int64
     episodes    (E,)   string    envs.episode.Episode as JSON
-    labels      (S,)   int8      only where something else was done (`models.learning.dagger`): what the expert does
+    targets      (S,)   int8      only where something else was done (`models.learning.dagger`): what the expert does
 
 Attributes: format, version, configuration (JSON: all that the contents depend on). Features are stored contiguously, so
 that a reader maps them into memory instead of loading them.
@@ -50,7 +50,7 @@ class Demonstrations:
     actions: Int[np.ndarray, " S"]
     poses: Float[np.ndarray, "S 3"]
     distance_m: Float[np.ndarray, " S"]
-    labels: Int[np.ndarray, " S"]  # what the expert does; `actions` unless the file says that something else was done
+    targets: Int[np.ndarray, " S"]  # what the expert does; `actions` unless the file says that something else was done
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -89,7 +89,7 @@ class Demonstrations:
                     actions=file["actions"][:],
                     poses=file["poses"][:],
                     distance_m=file["distance_m"][:],
-                    labels=file["labels" if "labels" in file else "actions"][:],
+                    targets=file[next(name for name in ("targets", "labels", "actions") if name in file)][:],
                 )
             _check(demos)
             return demos
@@ -105,16 +105,16 @@ def _check_sizes(file: h5py.File, most: int) -> None:
 def _check(demos: Demonstrations) -> None:
     """ValueError for arrays that do not agree, or hold what no walk has."""
     num_frames, offsets = len(demos.features), demos.offsets
-    expected = {"poses": (num_frames, 3)} | dict.fromkeys(("actions", "distance_m", "labels"), (num_frames,))
+    expected = {"poses": (num_frames, 3)} | dict.fromkeys(("actions", "distance_m", "targets"), (num_frames,))
     for name, shape in {**expected, "offsets": (len(demos.episodes) + 1,)}.items():
         if getattr(demos, name).shape != shape:
             raise ValueError(f"{name}: expected {shape} for the features, got {getattr(demos, name).shape}")
-    for name in ("offsets", "actions", "labels"):
+    for name in ("offsets", "actions", "targets"):
         if not np.issubdtype(getattr(demos, name).dtype, np.integer):
             raise ValueError(f"{name}: expected whole numbers, got {getattr(demos, name).dtype}")
     if (offsets[0], offsets[-1]) != (0, num_frames) or (np.diff(offsets) < 1).any():
         raise ValueError(f"offsets: expected a frame or more for each episode, and 0 to {num_frames} in all")
-    for name in ("actions", "labels"):
+    for name in ("actions", "targets"):
         values = getattr(demos, name)
         if not ((values >= 0) & (values < NUM_ACTIONS)).all():
             raise ValueError(f"{name}: expected 0 to {NUM_ACTIONS - 1}, got {values.min()} to {values.max()}")
@@ -163,8 +163,8 @@ def write(
 ) -> None:
     """Writes parts one after the other into one file, aside first; `parts` may be lazy.
 
-    `extras` are further datasets, for those who look for them (`data.demonstrations.human`); labels (S,) int8 what an expert does
-    where the walk did something else.
+    `extras` are further datasets, for those who look for them (`data.demonstrations.human`); targets (S,) int8 what an
+    expert does where the walk did something else.
     """
     columns = {
         "features": ("f2", (num_features,)),

@@ -1,7 +1,7 @@
 """Question sets, made from houses.
 
 `make_questions` runs templates over houses, drops what cannot be seen, balances answers over all houses, draws splits of the
-wanted sizes, and has each question placed: where walks to it begin and how they go. All but train keep only words and
+wanted sizes, and adds each question's spawns: where walks to it begin and how they go. All but train keep only words and
 answers that train has; the header counts what that costs. The split "human" (homes that people designed, for testing
 only) has no say in what is balanced, and may be empty.
 """
@@ -24,10 +24,10 @@ from eqa.data.questions.balance import (
     sample_rounds,
     whole_rounds,
 )
-from eqa.data.questions.journal import Each
+from eqa.data.questions.journal import ParallelMap
 from eqa.data.questions.relations import volume_m3
 from eqa.data.questions.rules import Balance, Rules, load_rules
-from eqa.data.questions.spawns import Place
+from eqa.data.questions.spawns import AddSpawns
 from eqa.data.questions.storage import FORMAT, FORMAT_VERSION, QuestionSet
 from eqa.data.questions.templates import Generator, Question
 from eqa.data.questions.view_points import GOAL_RADIUS_M, GOAL_TURNS, Target, ViewPoints, Visible, overview
@@ -49,22 +49,22 @@ def make_questions(
     counts: Mapping[str, int | None],
     seed: int,
     visible: Visible,
-    place: Place,
+    add_spawns: AddSpawns,
     question_set: str = "eqa_v1",
     balance: str = "entropy",
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
-    each: Each = map,
+    parallel_map: ParallelMap = map,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> QuestionSet:
     """Makes the questions of all splits together, for the balance is judged over all houses.
 
     houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
     visible: see `data.questions.view_points`; asked once for each house, about what questions that could be chosen are about.
-    place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.questions.spawns`.
+    add_spawns: to the episodes of one house, with walks, None where there is none, see `data.questions.spawns`.
     balance: "none", "entropy" or "paired", see `data.questions.balance`.
     made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
-    each: how `visible` and `place` are asked about all houses, see `envs.workers` and `data.questions.journal`.
+    parallel_map: asks `visible` and `add_spawns` about all houses, see `envs.workers` and `data.questions.journal`.
     progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
     ValueError if a split ends up empty, saying which step removed what.
     """
@@ -90,14 +90,16 @@ def make_questions(
         steps["generated"] += generator.generate(house)
         report(0, done, len(by_id))
     steps["possible"] = could_pass(steps["generated"], _LEAST[balance](rules.balance), judges)
-    steps["visible"], views = _look(steps["possible"], by_id, partial(each, visible), partial(report, 1))
+    steps["visible"], views = _find_view_points(
+        steps["possible"], by_id, partial(parallel_map, visible), partial(report, 1)
+    )
     balanced = _balanced(steps["visible"], split_of, rules, balance=balance, seed=seed)
     drawing = _Drawing(counts, rules.sets[question_set], rules.balance.max_per_house, seed)
     known, chosen = drawing.rounds(balanced, paired=balance == "paired")
     for step, found in (("balanced", balanced), ("known", known), ("chosen", chosen)):
         steps[step] = _in_order(found, steps["visible"])
-    placed = _placed(steps["chosen"], by_id, views, partial(each, place), partial(report, 2))
-    steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in placed]
+    with_spawns = _with_spawns(steps["chosen"], by_id, views, partial(parallel_map, add_spawns), partial(report, 2))
+    steps["reached"] = [q for q in steps["chosen"] if (q.scene_id, q.number) in with_spawns]
     if balance == "paired":
         in_rounds, others = (
             [q for q in steps["reached"] if (q.scene_id in judges) == judged] for judged in (True, False)
@@ -107,7 +109,7 @@ def make_questions(
     _refuse_empty(left, houses)
     episodes: dict[str, list[Episode]] = {split: [] for split in ALL_SPLITS if split in houses}
     for q in steps["reached"]:
-        episodes[split_of[q.scene_id]].append(placed[q.scene_id, q.number])
+        episodes[split_of[q.scene_id]].append(with_spawns[q.scene_id, q.number])
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -172,10 +174,10 @@ def _check_houses(houses: Mapping[str, Sequence[House]], counts: Mapping[str, in
     return by_id
 
 
-def _look(
+def _find_view_points(
     questions: Sequence[Question],
     houses: Mapping[str, House],
-    look: Callable[[Sequence[House], Sequence[Sequence[Target]]], Iterator[Sequence[ViewPoints]]],
+    find_view_points: Callable[[Sequence[House], Sequence[Sequence[Target]]], Iterator[Sequence[ViewPoints]]],
     progress: Callable[[int, int], None],
 ) -> tuple[list[Question], dict[str, dict[Target, ViewPoints]]]:
     """The questions whose answers can be seen, or about the whole house; and from where each house's targets can."""
@@ -185,7 +187,7 @@ def _look(
             wanted.setdefault(question.scene_id, set()).add(_target(question, houses))
     views: dict[str, dict[Target, ViewPoints]] = {scene_id: {} for scene_id in houses}
     targets = [sorted(of_house) for of_house in wanted.values()]
-    found = look([houses[scene_id] for scene_id in wanted], targets)
+    found = find_view_points([houses[scene_id] for scene_id in wanted], targets)
     for done, (scene_id, of_house, poses) in enumerate(zip(wanted, targets, found, strict=True), start=1):
         views[scene_id] = dict(zip(of_house, poses, strict=True))
         progress(done, len(wanted))
@@ -279,11 +281,11 @@ def _refuse_empty(left: Mapping[str, Mapping[str, int]], houses: Mapping[str, Se
             )
 
 
-def _placed(
+def _with_spawns(
     questions: Sequence[Question],
     houses: Mapping[str, House],
     views: Mapping[str, Mapping[Target, ViewPoints]],
-    place: Callable[[Sequence[House], Sequence[Sequence[Episode]]], Iterator[Sequence[Episode | None]]],
+    add_spawns: Callable[[Sequence[House], Sequence[Sequence[Episode]]], Iterator[Sequence[Episode | None]]],
     progress: Callable[[int, int], None],
 ) -> dict[tuple[str, int], Episode]:
     """Episodes with their walks, by house and number, without those that cannot be walked."""
@@ -294,14 +296,14 @@ def _placed(
     for scene_id, of_house in by_house.items():
         house, seen = houses[scene_id], views[scene_id]
         asked.append([_episode(q, house, None if q.sight == "house" else seen[_target(q, houses)]) for q in of_house])
-    placed: dict[tuple[str, int], Episode] = {}
-    found = place([houses[scene_id] for scene_id in by_house], asked)
+    with_spawns: dict[tuple[str, int], Episode] = {}
+    found = add_spawns([houses[scene_id] for scene_id in by_house], asked)
     for done, (scene_id, episodes) in enumerate(zip(by_house, found, strict=True), start=1):
         for question, episode in zip(by_house[scene_id], episodes, strict=True):
             if episode is not None:
-                placed[scene_id, question.number] = episode
+                with_spawns[scene_id, question.number] = episode
         progress(done, len(by_house))
-    return placed
+    return with_spawns
 
 
 def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:

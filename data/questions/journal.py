@@ -1,4 +1,4 @@
-"""Slow answers that a killed run need not find again: appended to a file house by house while a question set is made."""
+"""`Journal`: slow answers that a killed run need not find again, appended to a file house by house."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +10,10 @@ from eqa.envs.files import fingerprint
 from eqa.envs.house.house import House
 
 Task = Callable[[House, Sequence], Sequence]
-Each = Callable[[Task, Sequence[House], Sequence[Sequence]], Iterator[Sequence]]
+ParallelMap = Callable[[Task, Sequence[House], Sequence[Sequence]], Iterator[Sequence]]
 
 
-class Memory:
+class Journal:
     """What was found, by name, as JSON in lines of `path`.
 
     `configuration` is what all of it depends on; a file of another one is started anew. A last line that was cut off by a
@@ -38,22 +38,22 @@ class Memory:
             file.write((line := json.dumps(found, default=Episode.to_dict)) + "\n")
         self.known.update(json.loads(line))
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         """Removes the file, once the questions are written."""
         self._path.unlink(missing_ok=True)
 
 
-def remembered(each: Each, memory: Memory) -> Each:
-    """As `each`, a kind of `map` over houses and what is asked about them, which is used only for what memory lacks."""
+def journaled(parallel_map: ParallelMap, journal: Journal) -> ParallelMap:
+    """`parallel_map` over houses and what is asked about them, used only for what the journal lacks."""
 
     def run(task: Task, houses: Sequence[House], asked: Sequence[Sequence]) -> Iterator[list]:
         names = [_name(task, house, of_house) for house, of_house in zip(houses, asked, strict=True)]
-        missing = [place for place, name in enumerate(names) if name not in memory.known]
-        found = iter(each(task, [houses[place] for place in missing], [asked[place] for place in missing]))
+        missing = [place for place, name in enumerate(names) if name not in journal.known]
+        found = iter(parallel_map(task, [houses[place] for place in missing], [asked[place] for place in missing]))
         for name in names:
-            if name not in memory.known:
-                memory.add({name: next(found)})
-            yield [_from_json(one) for one in memory.known[name]]
+            if name not in journal.known:
+                journal.add({name: next(found)})
+            yield [_from_json(one) for one in journal.known[name]]
 
     return run
 

@@ -28,7 +28,7 @@ from eqa.envs.navigation.walk import letters
 from eqa.envs.simulator import Goal, Walk
 
 # Adds spawns and walks to the episodes of one house; None in place of one that cannot be walked.
-Place = Callable[[House, Sequence[Episode]], list[Episode | None]]
+AddSpawns = Callable[[House, Sequence[Episode]], list[Episode | None]]
 
 SPAWNS = (10, 30, 50)
 STARTS_TRIED = 8
@@ -36,7 +36,7 @@ FARTHEST_M = 14.0  # walks start at most so far from their target: more takes ov
 ABOUT_M = 0.5  # how much nearer or farther than drawn a walk may begin
 
 
-def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
+def add_spawns(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
     """The episodes with spawns and the walk from "start", which is drawn where an episode has none.
 
     Those about the whole house have no goal, so no walk and no distances. None in place of one that cannot be walked:
@@ -51,7 +51,7 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
     places = [far_places(floor, field, within_m=FARTHEST_M) for field in fields]
 
     def draw_from(row: int, candidates: Float64[np.ndarray, "P 2"]) -> Callable[[], Pose]:
-        return lambda: _draw(roomy, rngs[row], candidates)
+        return lambda: _draw_pose(roomy, rngs[row], candidates)
 
     spread = [
         (
@@ -63,21 +63,21 @@ def place(house: House, episodes: Sequence[Episode]) -> list[Episode | None]:
     near = [floor.centres[field <= FARTHEST_M] for field in fields]
     anywhere = [(goal, draw_from(row, near[distinct[goal]])) for row, goal in zip(rows, goals, strict=True)]
     walks = _walks(floor, roomy, [*spread, *anywhere])
-    placed: list[Episode | None] = list(episodes)
+    with_spawns: list[Episode | None] = list(episodes)
     for row in set(range(len(episodes))) - set(rows):
-        drawn = {name: Spawn(_draw(roomy, rngs[row], floor.centres)) for name in ("start", "random")}
-        placed[row] = replace(episodes[row], spawns=drawn)
+        drawn = {name: Spawn(_draw_pose(roomy, rngs[row], floor.centres)) for name in ("start", "random")}
+        with_spawns[row] = replace(episodes[row], spawns=drawn)
     for index, row in enumerate(rows):
         walk, long = walks[index], walks[len(rows) + index]
         if walk is None or long is None:
-            placed[row] = None
+            with_spawns[row] = None
             continue
         walk = walk.last(MAX_EPISODE_ACTIONS)
         field = fields[distinct[goals[index]]]
         spawns = _along(house, floor, field, walk)
         spawns["random"] = _spawn(house, floor, field, long, len(long.actions))
-        placed[row] = replace(episodes[row], spawns=spawns, walk=letters(walk.actions))
-    return placed
+        with_spawns[row] = replace(episodes[row], spawns=spawns, walk=letters(walk.actions))
+    return with_spawns
 
 
 def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Episode]:
@@ -93,7 +93,7 @@ def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Ep
 
     def draw(rng: np.random.Generator, field: Float32[np.ndarray, " C"]) -> Pose:
         away = rng.uniform(0, min(FARTHEST_M, float(field[np.isfinite(field)].max())))
-        return _draw(roomy, rng, floor.centres[np.abs(field - away) <= ABOUT_M])
+        return _draw_pose(roomy, rng, floor.centres[np.abs(field - away) <= ABOUT_M])
 
     rngs = [np.random.default_rng([crc32(episode.episode_id.encode()), number]) for episode in episodes]
     wanted = [(goal, partial(draw, rng, fields[distinct[goal]])) for rng, goal in zip(rngs, goals, strict=True)]
@@ -132,7 +132,7 @@ def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[],
     return walks
 
 
-def _draw(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P 2"]) -> Pose:
+def _draw_pose(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P 2"]) -> Pose:
     """The first of some draws that lies on the roomy floor, if one does."""
     drawn = [sample_start(rng, places) for _ in range(STARTS_TRIED)]
     return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]

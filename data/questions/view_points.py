@@ -134,7 +134,7 @@ def _finder() -> ViewPointFinder:
     return ViewPointFinder()
 
 
-def look(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
+def view_points_of(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
     """As a `ViewPointFinder`; one serves each process."""
     return _finder()(house, targets)
 

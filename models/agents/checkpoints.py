@@ -5,13 +5,15 @@ from pathlib import Path
 from eqa.data.source import Source
 from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 
 _named: set[Path] = set()  # files that were printed: several parts of a run look for the same agent
 
 
-def fitting_agent(checkpoint: str, source: Source, *, row: str | None = None, runs: Path = Path("runs")) -> NeuralAgent:
-    """The agent in the file `checkpoint`, or for "last" the newest under `runs` that plays for `row` of the table, if one is
+def fitting_agent(
+    checkpoint: str, source: Source, *, name: str | None = None, runs: Path = Path("runs")
+) -> NeuralAgent:
+    """The agent in the file `checkpoint`, or for "last" the newest under `runs` that is called `name`, if one is
     given; one that cannot be read is named and passed over. ValueError where there is none with this data's vocabulary and
     encoder."""
     last = checkpoint == "last"
@@ -26,15 +28,15 @@ def fitting_agent(checkpoint: str, source: Source, *, row: str | None = None, ru
             console.print(f"[yellow]passed over: {error}", soft_wrap=True)
             continue
         differs = [
-            name
-            for name, same in (
+            part
+            for part, same in (
                 ("vocabulary", agent.vocabulary == source.vocabulary),
-                ("encoder", Eyes(agent.encoder).identity == source.encode.identity),
+                ("encoder", FeatureExtractor(agent.encoder).identity == source.encode.identity),
             )
             if not same
         ]
-        if last and row is not None and agent.name != row:
-            differs.append("row")
+        if last and name is not None and agent.name != name:
+            differs.append("name")
         if not differs:
             if path not in _named:
                 console.print(f"what is not fitted comes from {path}", soft_wrap=True)
@@ -42,5 +44,5 @@ def fitting_agent(checkpoint: str, source: Source, *, row: str | None = None, ru
             return agent
         if not last:
             raise ValueError(f"checkpoint: expected an agent of this data, {path} has another {differs[0]}; {remedy}")
-    wanted = "an agent of this data" if row is None else f"an agent of this data that plays for {row}"
+    wanted = "an agent of this data" if name is None else f"an agent of this data that is called {name}"
     raise ValueError(f"checkpoint: expected {wanted} under {runs.resolve()}, found none; {remedy}")

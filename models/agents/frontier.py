@@ -16,7 +16,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch, Walker
 from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, choose, working_memory
-from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, block_ahead, empty_maps, look
+from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, add_views, block_ahead, empty_maps
 
 
 class FrontierAgent(Walker):
@@ -65,7 +65,7 @@ class FrontierAgent(Walker):
         refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
         maps = (self.state, self.clearance)
         block_ahead(*maps, refused, places, STEP_M)
-        look(*maps, depth, active, places, self.rays)
+        add_views(*maps, depth, active, places, self.rays)
         actions = np.full(len(active), Action.STOP, np.int64)
         headings, options = heading_indices(places[:, 2]), (self.per_turn, self.smallest)
         choose(actions, self.aims, *maps, active, places, headings, *options, self.memory)

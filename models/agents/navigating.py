@@ -12,7 +12,6 @@ from torch import nn
 
 from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch, Walker
-from eqa.models.navigators.recurrent_state import after_history
 
 
 class NavigatorAgent(Walker):
@@ -30,7 +29,7 @@ class NavigatorAgent(Walker):
     def reset(self, batch: EpisodeBatch) -> None:
         device = next(self.navigator.parameters()).device
         known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
-        self.state, self.num = after_history(self.navigator, *known), len(batch.questions)
+        self.state, self.num = self.navigator.warm_up(*known), len(batch.questions)
         self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for those that do not walk any more
 
     @torch.inference_mode()

@@ -12,7 +12,7 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named
 from eqa.models.answerers.frame_attention import Answerer
-from eqa.models.answerers.spatial_attention import PlacesAnswerer
+from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder, FrozenEncoder
 from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
 from eqa.models.encoders.resnet import FrozenResidualEncoder, ResidualEncoder
@@ -20,10 +20,10 @@ from eqa.models.navigators.action_selection import checked_odds
 from eqa.models.navigators.baselines import Lstm, Reactive
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.transformer import Transformer
-from eqa.models.registry import describe, rebuild
+from eqa.models.registry import current_name, describe, rebuild
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-ANSWERERS = (Answerer, PlacesAnswerer)
+ANSWERERS = (Answerer, SpatialAttentionAnswerer)
 # Of an agent, and what each may be; `rebuild` knows the classes that have been imported.
 PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
 FORMAT = "eqa-agent"
@@ -64,7 +64,7 @@ class NeuralAgent(nn.Module):
     @property
     def name(self) -> str:
         """The results table's line that it plays for."""
-        return self.config.get("row", "agent")
+        return current_name(self.config.get("name", self.config.get("row", "agent")))
 
     def set_stop_odds(self, stop_odds: float) -> None:
         """Makes it stop as readily as that, see `models.navigators.action_selection`; where it did not before, its line of the table says so."""
@@ -72,9 +72,9 @@ class NeuralAgent(nn.Module):
         if navigator.stop_odds != checked_odds(stop_odds):
             navigator.stop_odds = stop_odds
             navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
-            self.config = {**self.config, "row": f"{self.name}, stop_odds {stop_odds:g}"}
+            self.config = {**self.config, "name": f"{self.name}, stop_odds {stop_odds:g}"}
 
-    def eyes(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
+    def frozen_encoder(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder as the agent sees with it, made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)
 

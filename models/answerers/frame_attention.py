@@ -14,13 +14,13 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 
 
-@rebuildable
+@register
 class Answerer(nn.Module):
     """Attends over the last `num_frames` frames, with None over all of history and walk, and over those that
-    are `also_back` actions before the last.
+    are `earlier_frames` actions before the last.
 
     The released code has additive attention, product and D = 64.
     """
@@ -32,7 +32,7 @@ class Answerer(nn.Module):
         feature_size: int,
         *,
         num_frames: int | None = 5,
-        also_back: Sequence[int] = (),
+        earlier_frames: Sequence[int] = (),
         hidden_size: int = 128,
         classifier_hidden: int = 64,
         attention: Literal["dot", "additive"] = "dot",
@@ -45,7 +45,7 @@ class Answerer(nn.Module):
         if fusion not in ("concat", "product"):
             raise ValueError(f"fusion: expected concat or product, got {fusion!r}")
         self.attention, self.fusion = attention, fusion
-        self.num_frames, self.also_back = num_frames, tuple(also_back)
+        self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=dropout)
         self.image_projection = nn.Sequential(nn.Linear(feature_size, hidden_size), nn.ReLU(), nn.Dropout(dropout))
         if attention == "additive":
@@ -83,7 +83,7 @@ class Answerer(nn.Module):
         return similarity.softmax(1)
 
 
-@rebuildable
+@register
 class QuestionOnly(nn.Module):
     """Answers without looking: what the questions' wording alone gives away. Same interface as `Answerer`."""
 

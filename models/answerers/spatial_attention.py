@@ -1,9 +1,9 @@
-"""`PlacesAnswerer`: an answerer that looks at places of frames where `models.answerers.frame_attention.Answerer` looks at whole frames.
+"""`SpatialAttentionAnswerer`: attends over the cells of frames' maps, where `frame_attention.Answerer` does over whole frames.
 
-A question asks about a thing somewhere in view. Attention over every place of the last frames' maps (Xu et al. 2015;
-multi-head as in Vaswani et al. 2017) finds it, and its features answer; the mean over all places says what the room is.
+A question asks about a thing somewhere in view. Attention over every cell of the last frames' maps (Xu et al. 2015;
+multi-head as in Vaswani et al. 2017) finds it, and its features answer; the mean over all cells says what the room is.
 
-Axes: B questions, T frames, F features, L words, A answers, P places of all frames, C features of a place, G glimpses.
+Axes: B questions, T frames, F features, L words, A answers, P map cells of all frames, C features of a cell, G heads.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from eqa.models.answerers.frame_attention import classifier
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 
 
-@rebuildable
-class PlacesAnswerer(nn.Module):
-    """Looks with `glimpses` heads at the places of the last `num_frames` frames, with None of all of history and walk, and of those
-    that are `also_back` actions before the last. What is asked about is in the last frames and its room shows in more: so
-    with `also_back` half of the glimpses look at the last frames alone, and the mean is taken over these and over all; a
-    question also says which of the frames matter. With None nothing tells frames apart.
+@register
+class SpatialAttentionAnswerer(nn.Module):
+    """Attends with `num_heads` heads over the map cells of the last `num_frames` frames, with None of all of history and walk,
+    and of those that are `earlier_frames` actions before the last. What is asked about is in the last frames and its room
+    shows in more. So with `earlier_frames` half of the heads attend to the last frames alone, and the mean is taken over
+    these and over all; a question also says which of the frames matter. With None nothing tells frames apart.
 
     `map_shape` is channels, rows and columns of the map that a frame's features are the flat form of. Same interface as
     `Answerer`. ValueError where features do not have that shape.
@@ -37,8 +37,8 @@ class PlacesAnswerer(nn.Module):
         *,
         map_shape: Sequence[int],
         num_frames: int | None = 5,
-        also_back: Sequence[int] = (),
-        glimpses: int = 4,
+        earlier_frames: Sequence[int] = (),
+        num_heads: int = 4,
         hidden_size: int = 128,
         classifier_hidden: int = 128,
         question_dropout: float = 0.0,
@@ -49,18 +49,18 @@ class PlacesAnswerer(nn.Module):
             raise ValueError(
                 f"map_shape: expected channels, rows and columns of {feature_size} features, got {list(map_shape)}"
             )
-        self.map_shape, self.glimpses = tuple(map_shape), glimpses
-        self.num_frames, self.also_back = num_frames, tuple(also_back)
+        self.map_shape, self.num_heads = tuple(map_shape), num_heads
+        self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         channels = map_shape[0]
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=question_dropout)
         self.norm = nn.BatchNorm1d(channels)
-        self.query = nn.Linear(hidden_size, glimpses * channels)
-        frames = len({*range(num_frames or 0), *also_back})
-        self.when = nn.Linear(hidden_size, glimpses * frames) if num_frames else None
+        self.query = nn.Linear(hidden_size, num_heads * channels)
+        frames = len({*range(num_frames or 0), *earlier_frames})
+        self.when = nn.Linear(hidden_size, num_heads * frames) if num_frames else None
         self.value = nn.Sequential(nn.Linear(channels, hidden_size), nn.ReLU())
-        self.means = 2 if num_frames and also_back else 1
-        looks = glimpses + self.means + 1  # and the question
-        self.classifier = classifier(looks * hidden_size, classifier_hidden, num_answers, dropout)
+        self.means = 2 if num_frames and earlier_frames else 1
+        views = num_heads + self.means + 1  # and the question
+        self.classifier = classifier(views * hidden_size, classifier_hidden, num_answers, dropout)
 
     def forward(
         self,
@@ -69,38 +69,38 @@ class PlacesAnswerer(nn.Module):
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B A"]:
         """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
-        places, question = self.places(features), self.question(questions)
+        cells, question = self.map_cells(features), self.question(questions)
         if mask is None:
             mask = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
-        hidden = self.hidden(mask, self.means, places.shape[2])
-        everywhere = torch.where(hidden, 0.0, 1.0 / (~hidden).sum(2, keepdim=True)).to(places.dtype)
-        weights = torch.cat([self.weights(places, question, mask), everywhere], 1)
-        # A linear normalisation of what is looked at is that of each place, for weights sum to 1.
-        looked = self.norm(torch.einsum("bgp,bcp->bgc", weights, places).flatten(0, 1)).unflatten(0, weights.shape[:2])
-        return self.classifier(torch.cat([self.value(looked).flatten(1), question], 1))
+        hidden = self.hidden(mask, self.means, cells.shape[2])
+        everywhere = torch.where(hidden, 0.0, 1.0 / (~hidden).sum(2, keepdim=True)).to(cells.dtype)
+        weights = torch.cat([self.weights(cells, question, mask), everywhere], 1)
+        # A linear normalisation of what is attended to is that of each cell, for weights sum to 1.
+        attended = self.norm(torch.einsum("bgp,bcp->bgc", weights, cells).flatten(0, 1)).unflatten(0, weights.shape[:2])
+        return self.classifier(torch.cat([self.value(attended).flatten(1), question], 1))
 
-    def places(self, features: Float[Tensor, "B T F"]) -> Float[Tensor, "B C P"]:
-        """The places of all frames, frame by frame."""
+    def map_cells(self, features: Float[Tensor, "B T F"]) -> Float[Tensor, "B C P"]:
+        """The map cells of all frames, frame by frame."""
         maps = features.unflatten(2, (self.map_shape[0], -1)).to(self.query.weight.dtype)
         return maps.transpose(1, 2).flatten(2)
 
     def weights(
-        self, places: Float[Tensor, "B C P"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"]
+        self, cells: Float[Tensor, "B C P"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B G P"]:
-        """How much each glimpse looks at each place; rows sum to 1."""
-        query = self.query(question).unflatten(1, (self.glimpses, -1))
-        similarity = torch.einsum("bgc,bcp->bgp", query, places) * places.shape[1] ** -0.5
-        each = places.shape[2] // mask.shape[1]
+        """How much each head attends to each cell; rows sum to 1."""
+        query = self.query(question).unflatten(1, (self.num_heads, -1))
+        similarity = torch.einsum("bgc,bcp->bgp", query, cells) * cells.shape[1] ** -0.5
+        each = cells.shape[2] // mask.shape[1]
         if self.when is not None:
-            when = self.when(question).unflatten(1, (self.glimpses, -1))
+            when = self.when(question).unflatten(1, (self.num_heads, -1))
             similarity = similarity + when.repeat_interleave(each, dim=2)
-        hidden = self.hidden(mask, self.glimpses, places.shape[2])
+        hidden = self.hidden(mask, self.num_heads, cells.shape[2])
         return similarity.masked_fill(hidden, torch.finfo(similarity.dtype).min).softmax(2)
 
-    def hidden(self, mask: Bool[Tensor, "B T"], looks: int, places: int) -> Bool[Tensor, "B _ P"]:
-        """Where each of some looks does not look: at what is not there, and the first half of them, with `also_back`, at what
-        lies before the last frames."""
-        shown = mask.unsqueeze(1).repeat(1, looks, 1)
+    def hidden(self, mask: Bool[Tensor, "B T"], heads: int, cells: int) -> Bool[Tensor, "B _ P"]:
+        """Where each of some heads does not attend: to what is not there, and the first half of them, with `earlier_frames`,
+        to what lies before the last frames."""
+        shown = mask.unsqueeze(1).repeat(1, heads, 1)
         if self.means > 1:
-            shown[:, : looks // 2, : -self.num_frames] = False
-        return ~shown.repeat_interleave(places // mask.shape[1], dim=2)
+            shown[:, : heads // 2, : -self.num_frames] = False
+        return ~shown.repeat_interleave(cells // mask.shape[1], dim=2)

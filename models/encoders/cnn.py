@@ -24,7 +24,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from eqa.envs.files import atomic_write
-from eqa.models.registry import rebuild, rebuildable
+from eqa.models.registry import rebuild, register
 
 FORMAT = "eqa-encoder"
 FORMAT_VERSION = "1"
@@ -62,11 +62,11 @@ def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
     return sizes
 
 
-@rebuildable
+@register
 class Encoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 3200 for 224x224, see `feature_size`."""
 
-    recipe = ""  # nothing beside the weights, see `models.encoders.features.Eyes`
+    recipe = ""  # nothing beside the weights, see `models.encoders.features.FeatureExtractor`
 
     def __init__(self, height_px: int = 224, width_px: int = 224, channels: Sequence[int] = (8, 16, 32, 32)):
         super().__init__()
@@ -290,7 +290,7 @@ def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
 
 
 def load_encoder(path: Path = WEIGHTS) -> nn.Module:
-    """Reads what `save_encoder` wrote, an `Encoder` where the file names no other `@rebuildable` class, in evaluation mode.
+    """Reads what `save_encoder` wrote, an `Encoder` where the file names no other `@register` class, in evaluation mode.
 
     ValueError names the file and what is wrong with it.
     """

@@ -1,4 +1,4 @@
-"""`Eyes`: the frozen encoder as a function from frames to features, for what stores or consumes many of them.
+"""`FeatureExtractor`: the frozen encoder as a function from frames to features, for what stores or consumes many of them.
 
 Axes: B frames, H W frame, F features.
 """
@@ -18,7 +18,7 @@ from eqa.models.encoders.resnet import ResidualEncoder
 BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
 
 
-class Eyes:
+class FeatureExtractor:
     """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell.
 
     `encoder.recipe` joins it: what features depend on that the weights do not say.
@@ -39,12 +39,14 @@ class Eyes:
         return self.encoder.map_shape
 
     @classmethod
-    def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "Eyes":
+    def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "FeatureExtractor":
         """The encoder in a safetensors file; a relative path is looked for in the project's folder."""
         return cls(load_encoder(Path(__file__).parents[2] / weights), precision=precision)
 
     @classmethod
-    def pretrained(cls, name: str, *, weights: str | None, grid: int = 3, precision: Precision = "auto") -> "Eyes":
+    def pretrained(
+        cls, name: str, *, weights: str | None, grid: int = 3, precision: Precision = "auto"
+    ) -> "FeatureExtractor":
         """A network of torchvision's with its own weights, see `models.encoders.imagenet.load_pretrained`."""
         return cls(load_pretrained(name, weights=weights, grid=grid), precision=precision)
 

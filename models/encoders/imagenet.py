@@ -18,7 +18,7 @@ from torch.fx import symbolic_trace
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from eqa.models.encoders.cnn import Precision, frames_to_input, inference_dtype
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 
 FAMILIES = ("resnet", "resnext", "wide_resnet", "regnet", "convnext", "efficientnet")  # end in a map and `avgpool`
 # Of colours in 0..1, as torchvision has them.
@@ -26,7 +26,7 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SEED_OF_RANDOM_WEIGHTS = 0
 
 
-@rebuildable
+@register
 class Backbone(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 4608 for ResNet-18, see `feature_size`.
 
@@ -57,7 +57,7 @@ class Backbone(nn.Module):
 
     @property
     def recipe(self) -> str:
-        """What features depend on beside the weights, for `Eyes.identity`."""
+        """What features depend on beside the weights, for `FeatureExtractor.identity`."""
         return repr(sorted(self.arguments.items()))
 
     def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> Float[Tensor, "B F"]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from eqa.models.encoders.cnn import Precision, frames_to_input, inference_dtype
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 
 STRIDE = 16  # pixels a place
 STEM, STEM_STRIDE = 8, 4
@@ -51,7 +51,7 @@ class Overview(nn.Module):
         return self.here(x) + self.everywhere(x.mean((2, 3), keepdim=True))
 
 
-@rebuildable
+@register
 class ResidualEncoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 12544 for 224x224, see `map_shape`.
 
@@ -59,7 +59,7 @@ class ResidualEncoder(nn.Module):
     `outputs` are a place's features. ValueError for a frame whose sides are no multiples of 16 pixels.
     """
 
-    recipe = ""  # nothing beside the weights, see `models.encoders.features.Eyes`
+    recipe = ""  # nothing beside the weights, see `models.encoders.features.FeatureExtractor`
 
     def __init__(
         self,

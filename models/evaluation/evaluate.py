@@ -1,7 +1,8 @@
 """Plays agents through questions and gives one row for each question, setting and agent.
 
-`data.demonstrations.spawn_settings` says where a question is spawned; an episode ends with STOP or after 100 actions (Das et al. 2018, Sec. 5).
-Agents that only walk are answered for by the trained agent's answerer, or by others that `play` is given, from the last frames of history and
+`data.demonstrations.spawn_settings` says where a question is spawned; an episode ends with STOP or after its world's number
+of actions (Das et al. 2018, Sec. 5: 100). Agents that only walk are answered for by the trained agent's answerer, or by others that
+`play` is given, from the last frames of history and
 walk, or from all of them. An answer is one that train gave to questions of that kind.
 
 A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
@@ -21,7 +22,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from eqa.data.batches.imitation import last_places
-from eqa.data.demonstrations.spawn_settings import SETTINGS, Spawned, spawned
+from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS, SpawnPoint, spawn_point
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.questions.balance import MajorityBaseline
 from eqa.data.questions.counts import tally
@@ -37,13 +38,13 @@ from eqa.models.agents.frontier import FrontierAgent
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.blind import blind_lstm
 
 
-def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[Spawned]]:
+def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[SpawnPoint]]:
     """All questions in all settings in which they count; those of a house stay together, so that few are loaded at once."""
-    valid = [s for row in range(len(demos)) for setting in settings if (s := spawned(demos, row, setting))]
+    valid = [s for row in range(len(demos)) for setting in settings if (s := spawn_point(demos, row, setting))]
     for begin in range(0, len(valid), size):
         yield valid[begin : begin + size]
 
@@ -51,9 +52,11 @@ def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterat
 class Evaluation:
     """Everything that all agents share: world, demonstrations, encoder, answerer. `lockstep` episodes go side by side."""
 
-    def __init__(self, agent: NeuralAgent, source: Source, split: str, *, eyes: Eyes, lockstep: int = 48) -> None:
+    def __init__(
+        self, agent: NeuralAgent, source: Source, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
+    ) -> None:
         self.lockstep = lockstep
-        self.agent, self.source, self.eyes, self.world = agent.eval(), source, eyes, source.world
+        self.agent, self.source, self.extractor, self.world = agent.eval(), source, extractor, source.world
         self.demos = source.demonstrations(split)
         for episode in self.demos.episodes:
             agent.vocabulary.encode(episode.question)
@@ -65,7 +68,7 @@ class Evaluation:
             "random walk": RandomAgent(seed),
             "forward only": ForwardAgent(),
             "nearest frontier": FrontierAgent(),
-            self.agent.name: NavigatorAgent(self.agent.navigator, self.eyes),
+            self.agent.name: NavigatorAgent(self.agent.navigator, self.extractor),
             "shortest path": ShortestPathAgent(),
             "best view": BestViewAgent(),
         }
@@ -73,7 +76,7 @@ class Evaluation:
     def play(
         self,
         agents: Mapping[str, Walker],
-        settings: Sequence[str] = SETTINGS,
+        settings: Sequence[str] = SPAWN_SETTINGS,
         *,
         answered_by: Mapping[str, Mapping[str, nn.Module]] | None = None,
     ) -> list[dict]:
@@ -101,7 +104,7 @@ class Evaluation:
         self,
         name: str,
         agent: Walker,
-        batch: Sequence[Spawned],
+        batch: Sequence[SpawnPoint],
         start: EpisodeBatch,
         walked: Trajectories,
         simulator: Simulator,
@@ -117,12 +120,12 @@ class Evaluation:
             frames = self._frames(answerer, batch, walked, features, simulator)
             yield line, self._answers(answerer, start.episodes, *frames)
 
-    def _history(self, one: Spawned) -> slice:
+    def _history(self, one: SpawnPoint) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""
         begin = int(self.demos.offsets[one.row])
         return slice(begin, begin + one.known)
 
-    def _start(self, batch: Sequence[Spawned]) -> EpisodeBatch:
+    def _start(self, batch: Sequence[SpawnPoint]) -> EpisodeBatch:
         demos, history = self.demos, [self._history(s) for s in batch]
         episodes = [demos.episodes[s.row] for s in batch]
         questions = [torch.tensor(self.agent.vocabulary.encode(e.question)) for e in episodes]
@@ -150,7 +153,7 @@ class Evaluation:
         return task.trajectories()
 
     def _measured(
-        self, batch: Sequence[Spawned], walked: Trajectories, simulator: Simulator
+        self, batch: Sequence[SpawnPoint], walked: Trajectories, simulator: Simulator
     ) -> list[tuple[dict, dict]]:
         """Of each walk what is measured, and what is recorded; whoever answers."""
         episodes = [self.demos.episodes[s.row] for s in batch]
@@ -175,7 +178,7 @@ class Evaluation:
     def _frames(
         self,
         answerer: nn.Module,
-        batch: Sequence[Spawned],
+        batch: Sequence[SpawnPoint],
         walked: Trajectories,
         features: Float16[np.ndarray, "N S F"] | None,
         simulator: Simulator,
@@ -188,29 +191,31 @@ class Evaluation:
         if answerer.num_frames is None:  # all of them
             places = [np.arange(end) for end in ends]
         else:
-            places = [last_places(end, answerer.num_frames, answerer.also_back) for end in ends]
+            places = [last_places(end, answerer.num_frames, answerer.earlier_frames) for end in ends]
         own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
         done = walked.num_actions if features is not None else np.zeros(len(batch), np.int64)
-        looked = self._look(walked, [s[s >= d] for s, d in zip(own, done, strict=True)], simulator)
+        looked = self._encode_views(walked, [s[s >= d] for s, d in zip(own, done, strict=True)], simulator)
         frames = []
         for n, (spawn, wanted, steps) in enumerate(zip(batch, places, own, strict=True)):
             views = looked[n] if features is None else np.concatenate([features[n, steps[steps < done[n]]], looked[n]])
             before, at = wanted < spawn.known, self._history(spawn).start
-            found = np.empty((len(wanted), self.eyes.encoder.feature_size), np.float16)
+            found = np.empty((len(wanted), self.extractor.encoder.feature_size), np.float16)
             found[before] = self.demos.features[at : at + spawn.known][wanted[before]]
             found[~before] = views[np.searchsorted(steps, wanted[~before] - spawn.known)]
             frames.append(found)
         mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
         return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
 
-    def _look(self, walked: Trajectories, steps: Sequence[np.ndarray], simulator: Simulator) -> list[np.ndarray]:
+    def _encode_views(
+        self, walked: Trajectories, steps: Sequence[np.ndarray], simulator: Simulator
+    ) -> list[np.ndarray]:
         """Features of the views at some steps of each walk."""
         counts = [len(of_walk) for of_walk in steps]
         if not sum(counts):
-            return [np.empty((0, self.eyes.encoder.feature_size), np.float16)] * len(counts)
+            return [np.empty((0, self.extractor.encoder.feature_size), np.float16)] * len(counts)
         poses = np.concatenate([walked.poses[n, of_walk] for n, of_walk in enumerate(steps)])
         rgb = simulator.look(np.repeat(walked.scenes, counts), poses)["rgb"]
-        return np.split(self.eyes(rgb).cpu().numpy(), np.cumsum(counts)[:-1])
+        return np.split(self.extractor(rgb).cpu().numpy(), np.cumsum(counts)[:-1])
 
     @torch.inference_mode()
     def _answers(
@@ -260,7 +265,7 @@ class Evaluation:
 
 def _rows(
     name: str,
-    batch: Sequence[Spawned],
+    batch: Sequence[SpawnPoint],
     episodes: Sequence[Episode],
     measured: Sequence[tuple[dict, dict]],
     answers: Sequence[dict],

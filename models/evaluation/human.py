@@ -27,7 +27,7 @@ from eqa.envs.navigation.walk import walk_of
 from eqa.envs.simulator import Goal, World
 from eqa.envs.task import Task as Walking
 from eqa.envs.task import Trajectories
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.run_tables import write_rows
 
 LINE = "HumanNav"  # of the results table
@@ -83,12 +83,12 @@ class Game:
         *,
         world: World,
         answers: Sequence[str],
-        eyes: Eyes,
+        extractor: FeatureExtractor,
         folder: Path,
         configuration: Mapping,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.world, self.answers, self.eyes, self.folder = world, tuple(answers), eyes, folder
+        self.world, self.answers, self.extractor, self.folder = world, tuple(answers), extractor, folder
         self.configuration, self.clock = configuration, clock
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
@@ -149,7 +149,7 @@ class Game:
         recording = Recording(
             episodes=[task.episode],
             lengths=np.array([num]),
-            features=self.eyes(np.stack(self.frames[:num])).cpu().numpy(),
+            features=self.extractor(np.stack(self.frames[:num])).cpu().numpy(),
             actions=walked.actions[0].astype(np.int8),
             poses=walked.poses[0, :num],
             distance_m=walked.distances_m[0, :num].astype(np.float32),

@@ -69,7 +69,7 @@ ACROSS = 3  # panels side by side
 MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
 
-def look(agents: Sequence[str]) -> dict[str, dict]:
+def line_styles(agents: Sequence[str]) -> dict[str, dict]:
     """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed. What is called
     "walker: who answers" is drawn as that walker."""
     others = iter(OTHER_COLORS * len(agents))
@@ -119,7 +119,12 @@ def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
     paper = {key: entry for key, entry in paper.items() if key in ours}
     leftmost = min([0.0, *(entry["low"] for entry in ours.values()), *(entry["mean"] for entry in paper.values())])
     panel = partial(
-        _ratio_panel, agents=agents, ours=ours, paper=paper, looks=look(lines.agents), left=max(leftmost, -1.0) - 0.05
+        _ratio_panel,
+        agents=agents,
+        ours=ours,
+        paper=paper,
+        looks=line_styles(lines.agents),
+        left=max(leftmost, -1.0) - 0.05,
     )
     handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over houses and seeds")]
     if paper:
@@ -176,7 +181,7 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
         for agent in lines.agents
     }
     agents = once_each({agent: walk for agent, walk in walks.items() if walk})
-    looks = {agent: style for agent, style in look(lines.agents).items() if agent in agents}
+    looks = {agent: style for agent, style in line_styles(lines.agents).items() if agent in agents}
     banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
 
     def panel(axis: Axes, spawn: str) -> None:
@@ -203,8 +208,8 @@ def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]
             known = {name: parts for name, parts in logged(logs).items() if parts.keys() & PARTS.keys()}
             if known:
                 stage = "walking" if "reward" in known else logs.parent.name
-                stages.setdefault(stage, []).append((run.row, known))
-    looks = look(in_order([*lines.agents, *(run.row for run in runs)]))
+                stages.setdefault(stage, []).append((run.name, known))
+    looks = line_styles(in_order([*lines.agents, *(run.name for run in runs)]))
     paths = []
     for stage, of_runs in sorted(stages.items()):
         names = sorted({name for _, curves in of_runs for name in curves})

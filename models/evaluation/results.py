@@ -15,7 +15,7 @@ from eqa.envs.progress import console
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
@@ -25,7 +25,7 @@ from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
-PLAYS = ("all", "own", "answerer")
+LINES = ("all", "own", "answerer")
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
@@ -33,10 +33,9 @@ NUM_PLANS, NUM_FILMS = 12, 4
 class AgentResults:
     """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
 
-    What an experiment does not fit it takes from another run's agent, by default the last that plays for the row `start` of the
-    table (None: for any), see `models.agents.checkpoints.fitting_agent`. `plays` is
-    "all", every line of the table, or "own", the agent's alone; "answerer", the agent's and the shortest paths', for a row
-    that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
+    What an experiment does not fit is taken from another run's agent, by default from the last that is called `base_name`
+    (None: whatever its name), see `models.agents.checkpoints.fitting_agent`. `lines` says which of the table are played:
+    "all"; "own", the agent's alone; "answerer", the agent's and the shortest paths', for one that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
     as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
     for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where
     there is no such agent.
@@ -50,14 +49,14 @@ class AgentResults:
         configuration: dict,
         split: str,
         checkpoint: str | None = None,
-        start: str | None = REFERENCE,
-        plays: str = "all",
+        base_name: str | None = REFERENCE,
+        lines: str = "all",
         compare: bool = False,
         also_at: Sequence[float] = (),
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
-        self.plays, self.compare, self.also_at = known_plays(plays), compare, also_at
-        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, row=start)
+        self.lines, self.compare, self.also_at = known_lines(lines), compare, also_at
+        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
         parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
@@ -70,7 +69,7 @@ class AgentResults:
             config=self.configuration,
         )
         agent.save(self.folder / "agent.ckpt")
-        against = self._starts(fitted.values()) if self.compare else []
+        compare_with = self._starts(fitted.values()) if self.compare else []
         for stage in fitted:
             learning_curves(self.folder / stage / "log", self.folder / f"curves_{stage}.png")
         write_results(
@@ -79,9 +78,9 @@ class AgentResults:
             folder=self.folder,
             split=self.split,
             seed=self.configuration["seed"],
-            eyes=self.source.encode,
-            plays=self.plays,
-            against=against,
+            extractor=self.source.encode,
+            lines=self.lines,
+            compare_with=compare_with,
         )
 
     def _starts(self, modules: Iterable[pl.LightningModule]) -> list[NeuralAgent]:
@@ -95,10 +94,10 @@ class AgentResults:
         return list(starts.values())
 
 
-def known_plays(plays: str) -> str:
-    if plays not in PLAYS:
-        raise ValueError(f"plays: expected one of {PLAYS}, got {plays!r}")
-    return plays
+def known_lines(lines: str) -> str:
+    if lines not in LINES:
+        raise ValueError(f"lines: expected one of {LINES}, got {lines!r}")
+    return lines
 
 
 def write_results(
@@ -108,35 +107,35 @@ def write_results(
     folder: Path,
     split: str,
     seed: int,
-    eyes: Eyes,
-    plays: str = "all",
-    against: Sequence[NeuralAgent] = (),
+    extractor: FeatureExtractor,
+    lines: str = "all",
+    compare_with: Sequence[NeuralAgent] = (),
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures; prints the table. `plays`: see `AgentResults`.
+    """Plays through a split and writes rows, tables and pictures; prints the table. `lines`: see `AgentResults`.
 
-    `against` are other agents that walk beside it, each with the answers of its own answerer; where that is another one, a
-    line "other: agent" has the other's walks with this agent's answers, which tells walking from answering. ValueError for one
-    of the same row, or with another encoder or vocabulary.
+    `compare_with` are other agents that walk beside it, each with the answers of its own answerer. Where that is another
+    one, a line "other: agent" has the other's walks with this agent's answers, which tells walking from answering.
+    ValueError for one of the same name, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
-    evaluation = Evaluation(agent, source, split, eyes=eyes)
+    evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
     beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
-    for other in against:
-        _comparable(other, agent, eyes)
+    for other in compare_with:
+        _comparable(other, agent, extractor)
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
             answered_by[agent.name][other.name] = other.answerer
             continue
-        beside[other.name] = NavigatorAgent(other.navigator, eyes)
+        beside[other.name] = NavigatorAgent(other.navigator, extractor)
         answered_by[other.name] = {other.name: other.answerer}
         if not _same(other.answerer, agent.answerer):
             mixed.append(f"{other.name}: {agent.name}")
             answered_by[other.name][mixed[-1]] = agent.answerer
-    if plays == "all":
+    if lines == "all":
         rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
-        if plays == "answerer":
+        if lines == "answerer":
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
         rows = evaluation.play(chosen, answered_by=answered_by)
     scale = agent.config.get("scale", {}).get("name", "?")
@@ -145,18 +144,18 @@ def write_results(
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder)
     console.print(results_table(rows, title))
-    if against:
-        write_changes(folder, [*((agent.name, other.name) for other in against), *told_apart(mixed)])
+    if compare_with:
+        write_changes(folder, [*((agent.name, other.name) for other in compare_with), *told_apart(mixed)])
     return rows
 
 
-def _comparable(other: NeuralAgent, agent: NeuralAgent, eyes: Eyes) -> None:
+def _comparable(other: NeuralAgent, agent: NeuralAgent, extractor: FeatureExtractor) -> None:
     if other.name == agent.name:
-        raise ValueError(f"against: expected an agent of another row than {agent.name}, got one of the same")
-    if other.vocabulary != agent.vocabulary or Eyes(other.encoder).identity != eyes.identity:
+        raise ValueError(f"compare_with: expected an agent of another row than {agent.name}, got one of the same")
+    if other.vocabulary != agent.vocabulary or FeatureExtractor(other.encoder).identity != extractor.identity:
         raise ValueError(
-            f"against: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
-            "play each by itself, and hold them against each other with scripts/report.py"
+            f"compare_with: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
+            "play each by itself, and hold them compare_with each other with scripts/report.py"
         )
 
 

@@ -20,9 +20,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
+from eqa.data.demonstrations.spawn_settings import current_name as spawn_setting
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines, read_text, shown
 from eqa.models.evaluation.run_tables import COLUMNS
+from eqa.models.registry import current_name
 
 MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
 ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.xz"
@@ -30,7 +32,8 @@ WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
-OF_THIS_RUN = ("seed", "run_folder", "checkpoint")  # last words of settings in which seeds of one row may differ
+# Last words of settings in which seeds of one line may differ; classes were called otherwise in older versions.
+OF_THIS_RUN = ("seed", "run_folder", "checkpoint", "_target_")
 
 Place = tuple[str, str | None]  # agent and spawn
 
@@ -61,8 +64,8 @@ class Run:
         return self.record.get("seed", self.folder.name)
 
     @property
-    def row(self) -> str:
-        return self.record.get("row", self.folder.name)
+    def name(self) -> str:
+        return current_name(self.record.get("name", self.record.get("row", self.folder.name)))
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
@@ -96,7 +99,7 @@ def read_run(folder: Path) -> Run:
 
 def _record(path: Path) -> dict:
     ((where, record),) = _objects(path)
-    for name, kinds in (("row", str), ("seed", int | str), ("data", dict), ("configuration", dict)):
+    for name, kinds in (("name", str), ("row", str), ("seed", int | str), ("data", dict), ("configuration", dict)):
         if name in record and not isinstance(record[name], kinds):
             raise ValueError(f"{where}: {name}: expected {kinds}, got {shown(record[name])}; run it again")
     return record
@@ -139,8 +142,11 @@ def _rounded(value: object) -> object:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict]]:
-    """The rows of a run's file or of a kept one, each with where it stands."""
+    """The rows of a run's file or of a kept one, each with where it stands; lines have today's names."""
     for where, content in _objects(path):
+        for name, today in (("agent", current_name), ("spawn", spawn_setting)):
+            if isinstance(content.get(name), str):
+                content[name] = today(content[name])
         if not isinstance(content.get("episode_id"), list):
             yield where, content
             continue
@@ -205,7 +211,7 @@ def _check_data(first: Run, other: Run) -> None:
     """All are asked the same questions; seeds of a row also see the same features. Rows may differ in their encoders."""
     of_first, of_other = (dict(_leaves(run.record.get("data", {}))) for run in (first, other))
     shared = of_first.keys() & of_other.keys() - {"checkpoint"}
-    for name in sorted(shared, reverse=True) if first.row == other.row else shared & {"questions"}:
+    for name in sorted(shared, reverse=True) if first.name == other.name else shared & {"questions"}:
         if of_first[name] != of_other[name]:
             raise ValueError(
                 f"{other.folder}: data.{name}: expected the fingerprint of {first.folder}, {of_first[name]}, got "
@@ -215,7 +221,7 @@ def _check_data(first: Run, other: Run) -> None:
 
 def _check_settings(first: Run, other: Run) -> None:
     """Seeds of a row differ in nothing that both configurations name, but the seed and where things lie."""
-    if first.seed == other.seed or not first.record or not other.record or first.row != other.row:
+    if first.seed == other.seed or not first.record or not other.record or first.name != other.name:
         return
     settings = (dict(_leaves(run.record.get("configuration", {}))) for run in (first, other))
     of_first, of_other = ({k: v for k, v in s.items() if k.split(".")[-1] not in OF_THIS_RUN} for s in settings)
@@ -223,7 +229,7 @@ def _check_settings(first: Run, other: Run) -> None:
     if differing:
         name = differing[0]
         raise ValueError(
-            f"{other.folder}: expected another seed of {first.row} with the settings of {first.folder}, got others: "
+            f"{other.folder}: expected another seed of {first.name} with the settings of {first.folder}, got others: "
             f"{', '.join(differing)} ({name}: {of_first[name]!r} there, {of_other[name]!r} here); name its row otherwise"
         )
 

@@ -251,7 +251,7 @@ def runs_grid(runs: Sequence[Run]) -> Grid:
     rows = [
         [
             Cell(str(run.folder)),
-            Cell(run.row if run.record else "-"),
+            Cell(run.name if run.record else "-"),
             Cell(str(run.record.get("seed", "-"))),
             Cell(str(run.record.get("commit", "-"))[:7]),
             Cell(_minutes(run.record.get("stages", {}))),

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 
-def returns_to_go(rewards: Float[Tensor, "M T"], discount: float) -> Float[Tensor, "M T"]:
-    """Of each step: its reward plus `discount` times the return of the next; 0 rewards behind the end add nothing."""
+def returns_to_go(rewards: Float[Tensor, "M T"], gamma: float) -> Float[Tensor, "M T"]:
+    """Of each step: its reward plus `gamma` times the return of the next; 0 rewards behind the end add nothing."""
     returns = torch.zeros_like(rewards)
     ahead = torch.zeros_like(rewards[:, 0])
     for t in range(rewards.shape[1] - 1, -1, -1):
-        ahead = rewards[:, t] + discount * ahead
+        ahead = rewards[:, t] + gamma * ahead
         returns[:, t] = ahead
     return returns
 
@@ -26,32 +26,32 @@ def generalized_advantages(
     values: Float[Tensor, "M T"],
     counts: Bool[Tensor, "M T"],
     *,
-    discount: float,
-    smoothing: float,
+    gamma: float,
+    gae_lambda: float,
 ) -> Float[Tensor, "M T"]:
     """GAE (Schulman et al. 2016) over the steps that `counts`; an episode's value after its last one is 0.
 
-    smoothing=1 gives the return minus the value, 0 the one-step error.
+    gae_lambda=1 gives the return minus the value, 0 the one-step error.
     """
     values = values * counts
     following = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
-    return returns_to_go((rewards + discount * following - values) * counts, discount * smoothing)
+    return returns_to_go((rewards + gamma * following - values) * counts, gamma * gae_lambda)
 
 
-def without_cut_ends(
+def with_truncated_ends(
     rewards: Float[Tensor, "M T"],
     counts: Bool[Tensor, "M T"],
-    cut: Bool[Tensor, " M"],
+    truncated: Bool[Tensor, " M"],
     values: Float[Tensor, "M T"],
 ) -> tuple[Float[Tensor, "M T"], Bool[Tensor, "M T"]]:
     """Rewards and counts where an episode that was cut off gets, for its last step and what it did not live to see, the
     value there; that step itself no longer counts."""
     after = torch.cat([counts[:, 1:], torch.zeros_like(counts[:, :1])], 1)
-    last = counts & ~after & cut[:, None]
+    last = counts & ~after & truncated[:, None]
     return torch.where(last, values, rewards), counts & ~last
 
 
-def others_returns(rewards: Float[Tensor, "M T"], samples: int) -> Float[Tensor, "M T"]:
+def leave_one_out(rewards: Float[Tensor, "M T"], samples: int) -> Float[Tensor, "M T"]:
     """What an episode would still earn from each step on, if it came to the mean total of the other samples of its spawn,
     which lie side by side: that mean less what it has earned already. ValueError for one sample."""
     if samples < 2:

@@ -24,7 +24,7 @@ class Reseed(pl.Callback):
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
 
 
-class Patience(EarlyStopping):
+class ResumableEarlyStopping(EarlyStopping):
     """Early stopping that keeps to its decision: a stage that had stopped does not learn on when it is resumed."""
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:

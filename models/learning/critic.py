@@ -9,18 +9,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import Senses
+from eqa.models.navigators.inputs import ObservationEncoder
 from eqa.models.navigators.navigator import flat_decisions
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 
 
-@rebuildable
+@register
 class Critic(nn.Module):
     """An LSTM over frame, question and last action."""
 
     def __init__(self, vocabulary_size: int, feature_size: int, *, hidden_size: int = 256, image_size: int = 128):
         super().__init__()
-        self.senses = Senses(
+        self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
             image_size=image_size,
@@ -30,7 +30,7 @@ class Critic(nn.Module):
             dropout=0.0,
             with_question=True,
         )
-        self.rnn = LSTM(self.senses.size, hidden_size)
+        self.rnn = LSTM(self.observation_encoder.size, hidden_size)
         self.head = nn.Linear(hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -39,5 +39,5 @@ class Critic(nn.Module):
         """The return from each step on, of a batch as `models.navigators.navigator` has it."""
         decisions = flat_decisions({**batch, "loss_from": None})
         frames = decisions.frames.to(batch["actions"].device)
-        steps = self.senses.along({**batch, "decisions": decisions._replace(frames=frames)})
+        steps = self.observation_encoder.along({**batch, "decisions": decisions._replace(frames=frames)})
         return self.head(self.rnn(steps)[0]).squeeze(2)

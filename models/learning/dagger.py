@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from eqa.data.batches.imitation import NavigatorData
-from eqa.data.demonstrations.expert import Advisor
+from eqa.data.demonstrations.expert import Expert
 from eqa.data.demonstrations.storage import Demonstrations, Recording, write
 from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
@@ -72,10 +72,10 @@ class DaggerData(NavigatorData):
         write(
             path,
             [recording for recording, _ in walked],
-            num_frames=sum(len(labels) for _, labels in walked),
+            num_frames=sum(len(targets) for _, targets in walked),
             num_features=self.train.feature_size,
             config={"walked_by": "the navigator", "epoch": epoch, "beta": self.beta},
-            extras={"labels": np.concatenate([labels for _, labels in walked]).astype(np.int8)},
+            extras={"targets": np.concatenate([targets for _, targets in walked]).astype(np.int8)},
         )
 
 
@@ -104,7 +104,7 @@ class OwnWalks:
     rng: np.random.Generator
 
     def __call__(self, episodes: Sequence[Episode]) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
-        """Walks with the expert's labels at each of their S frames, some episodes at a time.
+        """Walks with the expert's targets at each of their S frames, some episodes at a time.
 
         The navigator is left in the mode it was in.
         """
@@ -122,7 +122,7 @@ class OwnWalks:
         simulator, scenes = enter(self.world, [episode.scene_id for episode in episodes])
         goals, task = [Goal.of(episode) for episode in episodes], Task(simulator)
         task.begin(np.arange(len(scenes)), scenes, np.array([episode.start for episode in episodes]), goals)
-        helped = _Helped(self, episodes, Advisor(_planners(self.world, episodes, goals)))
+        helped = _Helped(self, episodes, Expert(_planners(self.world, episodes, goals)))
         play(task, helped)
         walked = task.trajectories()
         took = walked.actions != PADDED_ACTION
@@ -134,7 +134,7 @@ class OwnWalks:
             poses=walked.poses[:, :-1][took],
             distance_m=walked.distances_m[:, :-1][took].astype(np.float32),
         )
-        return recording, np.stack(helped.labels, 1)[took]
+        return recording, np.stack(helped.targets, 1)[took]
 
 
 class _Helped:
@@ -142,13 +142,13 @@ class _Helped:
 
     sensors = ("rgb", "pose")
 
-    def __init__(self, of: OwnWalks, episodes: Sequence[Episode], expert: Advisor) -> None:
+    def __init__(self, of: OwnWalks, episodes: Sequence[Episode], expert: Expert) -> None:
         self.of, self.expert, self.num = of, expert, len(episodes)
         self.device = next(of.navigator.parameters()).device
         questions = [torch.tensor(of.vocabulary.encode(e.question)) for e in episodes]
         self.state = of.navigator.initial_state(pad_sequence(questions, batch_first=True).to(self.device))
         self.features: list[np.ndarray] = []  # of each step: (N, F)
-        self.labels: list[np.ndarray] = []  # (N,)
+        self.targets: list[np.ndarray] = []  # (N,)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         of, active = self.of, np.zeros(self.num, np.bool_)
@@ -159,17 +159,17 @@ class _Helped:
             np.zeros((self.num, observation["pose"].shape[1])),
         )
         features[agents], poses[agents] = seen, observation["pose"].cpu().numpy()
-        labels = self.expert(poses, active)
+        targets = self.expert(poses, active)
         shown, going = torch.from_numpy(features).float().to(self.device), torch.from_numpy(active).to(self.device)
-        draws = torch.from_numpy(of.rng.random((self.num, 2))).to(self.device)
-        _, wished = of.navigator.act(self.state, shown, active=going, draws=draws)
+        noise = torch.from_numpy(of.rng.random((self.num, 2))).to(self.device)
+        _, wished = of.navigator.act(self.state, shown, active=going, noise=noise)
         wished = wished.cpu().numpy()
-        helped = (of.rng.random(self.num) < of.beta) | (labels == Action.STOP) | (wished == Action.STOP)
-        actions = np.where(helped, labels, wished)
+        helped = (of.rng.random(self.num) < of.beta) | (targets == Action.STOP) | (wished == Action.STOP)
+        actions = np.where(helped, targets, wished)
         forced = torch.from_numpy(actions).to(self.device)
-        self.state, _ = of.navigator.act(self.state, shown, active=going, forced=forced)
+        self.state, _ = of.navigator.act(self.state, shown, active=going, forced_action=forced)
         self.features.append(features)
-        self.labels.append(labels)
+        self.targets.append(targets)
         return actions[agents]
 
 

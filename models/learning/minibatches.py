@@ -1,8 +1,8 @@
 """The episodes of an update, some at a time, as batches that a navigator learns from.
 
-A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `goes_on` learns
-from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes back
-through it. Others are given the whole walk.
+A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `keeps_state`
+learns from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes
+back through it. Others are given the whole walk.
 
 Axes: M episodes, C of them, T steps of history and walk.
 """
@@ -18,59 +18,69 @@ from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.navigator import Navigator, prepared
 from eqa.models.navigators.recurrent_state import rows
 
-ALONG = ("features", "actions", "asked")  # of a batch, what there is for each step
+ALONG = ("features", "actions", "planner_queried")  # of a batch, what there is for each step
 
 
 @dataclass(frozen=True, slots=True)
-class Credit:
+class Advantages:
     """What an episode's steps are worth for learning."""
 
-    advantages: Float[Tensor, "M T"]
+    values: Float[Tensor, "M T"]
     returns: Float[Tensor, "M T"]  # what the critic learns
     counts: Bool[Tensor, "M T"]
 
 
-def of_update(
-    rollout: Rollout, credit: Credit, navigator: Navigator, *, size: int, beside: Navigator | None, whole: bool
+def make_microbatches(
+    rollout: Rollout,
+    advantages: Advantages,
+    navigator: Navigator,
+    *,
+    size: int,
+    reference: Navigator | None,
+    whole: bool,
 ) -> list[dict]:
     """All episodes, `size` at a time, alike in length, so that little is padding.
 
-    Each chunk has batch, for `navigator`, and beside, for another one that is compared with it; answers and last_frames;
-    num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for also whole, and their returns and counts.
+    Each microbatch has batch, for `navigator`, and reference, for another one that is compared with it; answers and
+    last_frames; num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for
+    also whole, and their returns and counts. One step of the optimizer takes some of them, whose gradients add up.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
-    lengths = (rollout.counts if navigator.goes_on else there).sum(1)
-    theirs = None if beside is None or not navigator.goes_on else rollout.at_spawns(beside)
-    chunks = []
+    lengths = (rollout.counts if navigator.keeps_state else there).sum(1)
+    theirs = None if reference is None or not navigator.keeps_state else rollout.at_spawns(reference)
+    microbatches = []
     for chosen in lengths.argsort(stable=True).split(size):
         given = episodes(rollout, chosen, longest=int(there[chosen].sum(1).max()))
-        given["weights"] = credit.advantages[chosen, : given["actions"].shape[1]]
+        given["weights"] = advantages.values[chosen, : given["actions"].shape[1]]
         batch = given
-        if navigator.goes_on:
+        if navigator.keeps_state:
             batch = {**own_steps(given), "state": rows(rollout.state, chosen)}
         batch = prepared(navigator, batch)
-        chunk = {"batch": batch, "beside": batch if theirs is None else {**batch, "state": rows(theirs, chosen)}}
-        chunk["chosen"] = chosen
-        chunk |= {"answers": rollout.answers[chosen], "last_frames": rollout.last_frames[chosen]}
-        chunk["num_episodes"] = len(lengths)
+        microbatch = {
+            "batch": batch,
+            "reference": batch if theirs is None else {**batch, "state": rows(theirs, chosen)},
+        }
+        microbatch["chosen"] = chosen
+        microbatch |= {"answers": rollout.answers[chosen], "last_frames": rollout.last_frames[chosen]}
+        microbatch["num_episodes"] = len(lengths)
         if whole:
             longest = given["actions"].shape[1]
-            chunk |= {
+            microbatch |= {
                 "whole": given,
-                "returns": credit.returns[chosen, :longest],
-                "counts": credit.counts[chosen, :longest],
+                "returns": advantages.returns[chosen, :longest],
+                "counts": advantages.counts[chosen, :longest],
             }
-        chunks.append(chunk)
-    return chunks
+        microbatches.append(microbatch)
+    return microbatches
 
 
 @torch.no_grad()
-def begin_again(chunks: list[dict], rollout: Rollout, navigator: Navigator) -> None:
+def begin_again(microbatches: list[dict], rollout: Rollout, navigator: Navigator) -> None:
     """Lets a navigator that has changed since the walk come to the spawns anew."""
-    if navigator.goes_on:
+    if navigator.keeps_state:
         state = rollout.at_spawns(navigator)
-        for chunk in chunks:
-            chunk["batch"]["state"] = rows(state, chunk["chosen"])
+        for microbatch in microbatches:
+            microbatch["batch"]["state"] = rows(state, microbatch["chosen"])
 
 
 def episodes(rollout: Rollout, chosen: Int64[Tensor, " C"], *, longest: int | None = None) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ follows that very decision, less a baseline. Encoder and answerer are frozen. A 
 teacher-forced along what was done, so every navigator of `models.agents.neural.NAVIGATORS` that can stop can be fine-tuned.
 
 Deviations from the released code, by choice: many episodes an update, not one; the first action at the spawn learns too;
-a forced return of the controller does not; Adam. `configs/stage/practice.yaml` names what brings that code's constants.
+a forced return of the controller does not; Adam. `configs/stage/reinforce.yaml` names what brings that code's constants.
 
 Axes: M episodes, T steps of history and walk, S decisions, C what they choose from.
 """
@@ -19,35 +19,36 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqa.envs.actions import NUM_ACTIONS
 from eqa.models.distributed import add_up, mean_over_processes
-from eqa.models.learning.advantages import generalized_advantages, others_returns, returns_to_go, without_cut_ends
+from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
 from eqa.models.learning.critic import Critic
 from eqa.models.learning.imitation import OPTIMIZERS, known
-from eqa.models.learning.minibatches import Credit, begin_again, episodes, of_update
+from eqa.models.learning.minibatches import Advantages, begin_again, episodes, make_microbatches
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.action_selection import sharpen
-from eqa.models.navigators.navigator import Judged
-from eqa.models.registry import REBUILDABLE
+from eqa.models.navigators.navigator import Decisions
+from eqa.models.registry import REGISTRY
 
-BASELINES = ("none", "running", "samples", "critic")
+BASELINES = ("none", "moving_average", "rloo", "critic")
 SHOWN = 3  # walks of validation that are drawn
 KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward pass is a fifth of learning
 
 
 class NavigatorReinforcement(pl.LightningModule):
-    """Fine-tunes the agent of `models.learning.rl_data.PracticeData`.
+    """Fine-tunes the agent of `models.learning.rl_data.RolloutData`.
 
-    `baseline`: none; running, a mean over past episodes' rewards that forgets by `baseline_decay` each update (the paper's);
-    samples, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `smoothing`. `clip` makes it PPO
-    with `passes` over the walks of an update in `minibatches` steps each; without, there is one step. `warm_up`: updates in
-    which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
+    `baseline`: none; moving_average, of past episodes' rewards, which forgets by `baseline_decay` each update (the paper's);
+    rloo, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `gae_lambda`. `clip_range` makes
+    it PPO with `epochs` over the walks of an update in `minibatches` steps each; without, there is one step.
+    `microbatch_size`: walks at a time, whose gradients add up. `critic_warm_up`: updates in which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
     Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
     `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
     navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for
     settings that do not go together.
 
     Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
-    d_T, d_min, entered, cut, and seen where to see the target earns something; for train also loss, entropy, kl to the
+    d_T, d_min, entered, truncated, and seen where to see the target earns something; for train also loss, entropy, kl to the
     navigator it began with (each a decision's mean; kl only of every fifth update where it has no weight), grad_norm; time/*
     seconds by what is done, and time/steps_per_second.
     """
@@ -62,21 +63,21 @@ class NavigatorReinforcement(pl.LightningModule):
         optimizer: str,
         baseline: str,
         baseline_decay: float,
-        discount: float,
-        smoothing: float,
+        gamma: float,
+        gae_lambda: float,
         normalize: bool,
         entropy_weight: float,
         kl_weight: float,
-        clip: float | None,
-        passes: int,
+        clip_range: float | None,
+        epochs: int,
         minibatches: int,
         max_grad_norm: float,
         critic_lr: float,
-        warm_up: int,
+        critic_warm_up: int,
         answerer_lr: float,
         temperature: float | None,
         options: dict,
-        chunk: int = 32,
+        microbatch_size: int = 32,
         draw_every: int = 5,
     ):
         super().__init__()
@@ -84,32 +85,32 @@ class NavigatorReinforcement(pl.LightningModule):
         self.automatic_optimization = False
         known("optimizer", optimizer, OPTIMIZERS)
         known("baseline", baseline, BASELINES)
-        if clip is None and passes * minibatches > 1:
+        if clip_range is None and epochs * minibatches > 1:
             raise ValueError(
-                f"passes, minibatches: expected 1 without clip, got {passes} and {minibatches}; set clip=0.2"
+                f"epochs, minibatches: expected 1 without clip_range, got {epochs} and {minibatches}; set clip_range=0.2"
             )
-        if baseline == "samples" and samples < 2:
+        if baseline == "rloo" and samples < 2:
             raise ValueError(
                 f"samples: expected at least 2 of each spawn to compare, got {samples}; or another baseline"
             )
-        if warm_up and baseline != "critic":
-            raise ValueError(f"warm_up: expected 0 without a critic, got {warm_up}; set baseline=critic")
+        if critic_warm_up and baseline != "critic":
+            raise ValueError(f"critic_warm_up: expected 0 without a critic, got {critic_warm_up}; set baseline=critic")
         if not (temperature is None or temperature > 0):
             raise ValueError(f"temperature: expected above 0, or null, got {temperature}")
         arguments = {**navigator["arguments"], "dropout": 0.0, **options}
         self.stop_odds = arguments.get("stop_odds", 1.0)  # at which learning begins
         if temperature is not None:
             arguments["stop_odds"] = 1.0
-        self.navigator, self.start = (REBUILDABLE[navigator["class"]](**arguments) for _ in range(2))
-        if getattr(self.navigator, "num_actions", 4) < 4:
+        self.navigator, self.reference = (REGISTRY[navigator["class"]](**arguments) for _ in range(2))
+        if self.navigator.num_actions < NUM_ACTIONS:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
-        self.answerer = REBUILDABLE[answerer["class"]](**answerer["arguments"])
-        self.start.requires_grad_(False)
+        self.answerer = REGISTRY[answerer["class"]](**answerer["arguments"])
+        self.reference.requires_grad_(False)
         self.answerer.requires_grad_(answerer_lr > 0)
         self.critic = None
         if baseline == "critic":
             self.critic = Critic(arguments["vocabulary_size"], arguments["feature_size"])
-        self.register_buffer("usual_reward", torch.full((), torch.nan))
+        self.register_buffer("moving_average", torch.full((), torch.nan))
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
     @property
@@ -120,13 +121,13 @@ class NavigatorReinforcement(pl.LightningModule):
     def setup(self, stage: str) -> None:
         """Begins with the agent's weights; a checkpoint that is resumed from comes after this. ValueError where walks are
         cut off whose ends nobody can estimate."""
-        wait, agent = self.trainer.datamodule.wait, self.trainer.datamodule.agent
-        if wait > 0 and self.critic is None:
+        min_active_share, agent = self.trainer.datamodule.min_active_share, self.trainer.datamodule.agent
+        if min_active_share > 0 and self.critic is None:
             raise ValueError(
-                f"wait: expected 0 without a critic, which tells what a walk that is cut off would earn, got {wait:g}; "
-                "set baseline=critic"
+                "min_active_share: expected 0 without a critic, which tells what a walk that is cut off would earn, got "
+                f"{min_active_share:g}; set baseline=critic"
             )
-        for network in (self.navigator, self.start):
+        for network in (self.navigator, self.reference):
             network.load_state_dict(agent.navigator.state_dict())
             if self.hparams.temperature is not None:
                 sharpen(network.heads, temperature=self.hparams.temperature, stop_odds=self.stop_odds)
@@ -148,7 +149,7 @@ class NavigatorReinforcement(pl.LightningModule):
         shown = self.current_epoch % self.hparams.draw_every == 0
         if batch_idx == 0 and shown and self.trainer.is_global_zero:
             folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
-            data.draw(batch["rows"][:SHOWN].tolist(), rollout, folder)
+            data.draw_plans(batch["rows"][:SHOWN].tolist(), rollout, folder)
 
     def on_train_epoch_end(self) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
@@ -173,46 +174,54 @@ class NavigatorReinforcement(pl.LightningModule):
 
     def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
         """The update that one rollout asks for; gives figures to show, with kl if it is to `compare`."""
-        credit, num, steps = self._credit(rollout), len(rollout.answers), self.hparams.minibatches
+        advantages, num, steps = self._advantages(rollout), len(rollout.answers), self.hparams.minibatches
         if num < steps:
             raise ValueError(f"minibatches: expected at most the {num} walks of an update, got {steps}")
-        chunks = of_update(
+        microbatches = make_microbatches(
             rollout,
-            credit,
+            advantages,
             self.navigator,
-            size=min(self.hparams.chunk, num // steps),
-            beside=self.start if compare else None,
+            size=min(self.hparams.microbatch_size, num // steps),
+            reference=self.reference if compare else None,
             whole=self.critic is not None,
         )
-        counted = add_up(credit.counts.sum())
+        counted = add_up(advantages.counts.sum())
         share = self.trainer.world_size / counted.clamp(min=1)  # averaging gradients over processes divides by as many
-        old = [self._log_probabilities(chunk) for chunk in chunks] if self.hparams.clip is not None else None
+        old = (
+            [self._log_probabilities(microbatch) for microbatch in microbatches]
+            if self.hparams.clip_range is not None
+            else None
+        )
         figures: list[dict[str, Tensor]] = []
-        for _ in range(self.hparams.passes):
-            order = torch.randperm(len(chunks)).tolist()
+        for _ in range(self.hparams.epochs):
+            order = torch.randperm(len(microbatches)).tolist()
             for step in range(steps):
                 chosen = order[step::steps]
                 if figures:
-                    begin_again([chunks[i] for i in chosen], rollout, self.navigator)
-                scale = share * len(chunks) / len(chosen)
+                    begin_again([microbatches[i] for i in chosen], rollout, self.navigator)
+                scale = share * len(microbatches) / len(chosen)
                 figures.append(
                     self._update(
-                        [chunks[i] for i in chosen], [old and old[i] for i in chosen], scale, rollout, compare=compare
+                        [microbatches[i] for i in chosen],
+                        [old and old[i] for i in chosen],
+                        scale,
+                        rollout,
+                        compare=compare,
                     )
                 )
         self.updates += 1
         return {name: torch.stack([figure[name] for figure in figures]).mean() for name in figures[0]}
 
     def _update(
-        self, chunks: list[dict], old: list, scale: Tensor, rollout: Rollout, *, compare: bool
+        self, microbatches: list[dict], old: list, scale: Tensor, rollout: Rollout, *, compare: bool
     ) -> dict[str, Tensor]:
         """One step of the optimizer on some episodes; `scale` makes sums means over the steps of all processes."""
         optimizer = self.optimizers()
         optimizer.zero_grad()
         figures: dict[str, Tensor] = {}
-        for chunk, before in zip(chunks, old, strict=True):
-            terms = self._terms(chunk, before, compare=compare)
-            given, waits = self.hparams, self.updates < self.hparams.warm_up
+        for microbatch, before in zip(microbatches, old, strict=True):
+            terms = self._terms(microbatch, before, compare=compare)
+            given, waits = self.hparams, self.updates < self.hparams.critic_warm_up
             policy = terms["policy"] - given.entropy_weight * terms["entropy"] + given.kl_weight * terms.get("kl", 0.0)
             loss = (policy * (0.0 if waits else 1.0) + terms.get("critic", 0.0)) * scale + terms.get("answerer", 0.0)
             self.manual_backward(loss)
@@ -227,18 +236,18 @@ class NavigatorReinforcement(pl.LightningModule):
         means = {name: figures[name] / decisions for name in ("entropy", "kl", "loss", "critic") if name in figures}
         return {**means, "grad_norm": norm}
 
-    def _terms(self, chunk: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
-        """Sums over a chunk's decisions: what is minimised and what is shown."""
-        judged = self.navigator.judge(chunk["batch"])
+    def _terms(self, microbatch: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
+        """Sums over a microbatch's decisions: what is minimised and what is shown."""
+        decisions = self.navigator.decision_logits(microbatch["batch"])
         with torch.no_grad():
-            started = self.start.judge(chunk["beside"]) if compare else {}
+            started = self.reference.decision_logits(microbatch["reference"]) if compare else {}
         terms = dict.fromkeys(("policy", "entropy", *(["kl"] if compare else []), "decisions"), 0.0)
-        for name, part in judged.items():
+        for name, part in decisions.items():
             logs = part.logits.float().log_softmax(1)
             taken, odds = _of_target(logs, part), logs.exp()
             surrogate = part.weight * taken
             if old is not None:
-                ratio, clip = (taken - old[name]).exp(), self.hparams.clip
+                ratio, clip = (taken - old[name]).exp(), self.hparams.clip_range
                 surrogate = torch.minimum(part.weight * ratio, part.weight * ratio.clamp(1 - clip, 1 + clip))
             terms["policy"] = terms["policy"] - surrogate.sum()
             terms["entropy"] = terms["entropy"] - (odds * logs).sum()
@@ -246,53 +255,57 @@ class NavigatorReinforcement(pl.LightningModule):
                 terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
             terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
         if self.critic is not None:
-            errors = (self.critic(chunk["whole"]) - chunk["returns"]) ** 2
-            terms["critic"] = (errors * chunk["counts"]).sum()
+            errors = (self.critic(microbatch["whole"]) - microbatch["returns"]) ** 2
+            terms["critic"] = (errors * microbatch["counts"]).sum()
         if self.hparams.answerer_lr > 0:
             self.answerer.train()
-            said = self.answerer(chunk["last_frames"].float(), chunk["batch"]["questions"])
-            terms["answerer"] = F.cross_entropy(said, chunk["answers"], reduction="sum") / chunk["num_episodes"]
+            said = self.answerer(microbatch["last_frames"].float(), microbatch["batch"]["questions"])
+            terms["answerer"] = (
+                F.cross_entropy(said, microbatch["answers"], reduction="sum") / microbatch["num_episodes"]
+            )
             self.answerer.eval()
         return terms
 
     @torch.no_grad()
-    def _log_probabilities(self, chunk: dict) -> dict[str, Tensor]:
+    def _log_probabilities(self, microbatch: dict) -> dict[str, Tensor]:
         """Of what was done, as the navigator is now."""
-        judged = self.navigator.judge(chunk["batch"])
-        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in judged.items()}
+        decisions = self.navigator.decision_logits(microbatch["batch"])
+        return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in decisions.items()}
 
     @torch.no_grad()
-    def _credit(self, rollout: Rollout) -> Credit:
+    def _advantages(self, rollout: Rollout) -> Advantages:
         """Advantages of the steps, by the baseline that was chosen."""
         given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
         if self.critic is not None:
             everybody = torch.arange(len(rollout.answers), device=rewards.device)
-            values = torch.cat([self.critic(episodes(rollout, chosen)) for chosen in everybody.split(given.chunk)])
-            rewards, counts = without_cut_ends(rewards, counts, rollout.cut, values)
+            values = torch.cat(
+                [self.critic(episodes(rollout, chosen)) for chosen in everybody.split(given.microbatch_size)]
+            )
+            rewards, counts = with_truncated_ends(rewards, counts, rollout.truncated, values)
             advantages = generalized_advantages(
-                rewards, values, rollout.counts, discount=given.discount, smoothing=given.smoothing
+                rewards, values, rollout.counts, gamma=given.gamma, gae_lambda=given.gae_lambda
             )
             returns = advantages + values
         else:
-            returns = returns_to_go(rewards, given.discount)
+            returns = returns_to_go(rewards, given.gamma)
             advantages = returns - self._baseline(rewards)
         advantages = advantages * counts
         if given.normalize:
             number = add_up(counts.sum()).clamp(min=1)
             advantages = advantages - counts * add_up(advantages.sum()) / number
             advantages = advantages / (add_up((advantages**2).sum()) / number).sqrt().clamp(min=1e-6)
-        return Credit(advantages, returns, counts)
+        return Advantages(advantages, returns, counts)
 
     def _baseline(self, rewards: Float[Tensor, "M T"]) -> Float[Tensor, "M _"]:
-        """What is usually earned from a step on; of a running mean, what an episode earned before this update."""
+        """What is usually earned from a step on; of a moving average, what an episode earned before this update."""
         if self.hparams.baseline == "none":
             return torch.zeros_like(rewards)
-        if self.hparams.baseline == "samples":
-            return others_returns(rewards, self.hparams.samples)
+        if self.hparams.baseline == "rloo":
+            return leave_one_out(rewards, self.hparams.samples)
         now = mean_over_processes(rewards.sum(1))
-        usual = torch.where(self.usual_reward.isnan(), now, self.usual_reward)
+        usual = torch.where(self.moving_average.isnan(), now, self.moving_average)
         decay = self.hparams.baseline_decay
-        self.usual_reward.copy_(decay * usual + (1 - decay) * now)
+        self.moving_average.copy_(decay * usual + (1 - decay) * now)
         return usual.expand(len(rewards), 1)
 
     def _kept_for_inspection(self, rollout: Rollout, figures: dict) -> str:
@@ -303,8 +316,8 @@ class NavigatorReinforcement(pl.LightningModule):
         return f"gradient: expected finite numbers, got {got} at update {int(self.updates)}; the batch is in {path}"
 
 
-def _of_target(logs: Float[Tensor, "S C"], judged: Judged) -> Float[Tensor, " S"]:
-    return logs.gather(1, judged.target[:, None]).squeeze(1)
+def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor, " S"]:
+    return logs.gather(1, decisions.target[:, None]).squeeze(1)
 
 
 def _figures(rollout: Rollout) -> dict[str, Tensor]:
@@ -321,5 +334,5 @@ def _figures(rollout: Rollout) -> dict[str, Tensor]:
         "d_T": distances[:, -1].mean(),
         "d_min": distances.min(1).values.mean(),
         "entered": torch.from_numpy(rollout.entered).float().mean(),
-        "cut": rollout.cut.float().mean(),
+        "truncated": rollout.truncated.float().mean(),
     }

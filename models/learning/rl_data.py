@@ -1,4 +1,4 @@
-"""`PracticeData`: the agent that is fine-tuned, the worlds that it walks in, and the episodes of each update."""
+"""`RolloutData`: the agent that is fine-tuned, the worlds that it walks in, and the episodes of each update."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytorch_lightning as pl
 from torch.utils.data import DataLoader
 
 from eqa.data.batches.imitation import as_collated
-from eqa.data.batches.rl_episodes import Practice, Spawning, questions_by_house
+from eqa.data.batches.rl_episodes import RLEpisodes, SpawnCurriculum, questions_by_house
 from eqa.data.batches.sampling import own_parts
-from eqa.data.demonstrations.spawn_settings import TURNED, spawned
+from eqa.data.demonstrations.spawn_settings import RANDOM_HEADING, spawn_point
 from eqa.data.source import Source
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
@@ -19,12 +19,12 @@ from eqa.models.learning.rollouts import Rewards, Rollout, Rollouts
 VALIDATION = ("T-10", "T-30")
 
 
-class PracticeData(pl.LightningDataModule):
+class RolloutData(pl.LightningDataModule):
     """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn; an epoch has `updates`.
 
-    `checkpoint` and `row` say with which agent to begin, see `models.agents.checkpoints.fitting_agent`. Validation walks
-    `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns are `turned`, these as
-    well, and where all are, these alone. ValueError for sizes that do not go together.
+    `checkpoint` and `base_name` say with which agent to begin, see `models.agents.checkpoints.fitting_agent`. Validation
+    walks `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns have a
+    `random_heading`, these as well, and where all have, these alone. ValueError for sizes that do not go together.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class PracticeData(pl.LightningDataModule):
         source: Source,
         *,
         checkpoint: str,
-        row: str | None,
+        base_name: str | None,
         seed: int,
         questions: int,
         samples: int,
@@ -40,7 +40,7 @@ class PracticeData(pl.LightningDataModule):
         updates: int,
         val_questions: int,
         num_envs: int,
-        wait: float,
+        min_active_share: float,
         spawn: Mapping,
         rewards: Mapping,
     ) -> None:
@@ -48,11 +48,11 @@ class PracticeData(pl.LightningDataModule):
         sizes = {"samples": samples, "houses": houses, "updates": updates, "val_questions": val_questions}
         if min(sizes.values()) < 1 or questions < houses:
             got = ", ".join(f"{name}={value}" for name, value in {"questions": questions, **sizes}.items())
-            raise ValueError(f"practice: expected sizes of at least 1 and no fewer questions than houses, got {got}")
-        self.source, self.checkpoint, self.row, self.seed = source, checkpoint, row, seed
+            raise ValueError(f"rollouts: expected sizes of at least 1 and no fewer questions than houses, got {got}")
+        self.source, self.checkpoint, self.base_name, self.seed = source, checkpoint, base_name, seed
         self.questions, self.samples, self.houses, self.updates = questions, samples, houses, updates
-        self.val_questions, self.num_envs, self.wait = val_questions, num_envs, wait
-        self.spawn, self.rewards = Spawning(**spawn), Rewards(**rewards)
+        self.val_questions, self.num_envs, self.min_active_share = val_questions, num_envs, min_active_share
+        self.spawn, self.rewards = SpawnCurriculum(**spawn), Rewards(**rewards)
 
     def prepare_data(self) -> None:
         self.source.build()
@@ -60,7 +60,7 @@ class PracticeData(pl.LightningDataModule):
     def setup(self, stage: str) -> None:
         if hasattr(self, "agent"):
             return
-        self.agent = fitting_agent(self.checkpoint, self.source, row=self.row)
+        self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
         if self.agent.answerer.num_frames is None:
             raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
         self.demos = {split: self.source.demonstrations(split) for split in ("train", "val")}
@@ -68,11 +68,11 @@ class PracticeData(pl.LightningDataModule):
             split: Rollouts(
                 self.source,
                 demos,
-                eyes=self.source.encode,
+                extractor=self.source.encode,
                 vocabulary=self.agent.vocabulary,
                 rewards=self.rewards,
                 num_envs=self.num_envs,
-                wait=self.wait if split == "train" else 0.0,
+                min_active_share=self.min_active_share if split == "train" else 0.0,
                 sample=split == "train",
             )
             for split, demos in self.demos.items()
@@ -91,30 +91,30 @@ class PracticeData(pl.LightningDataModule):
             raise ValueError(f"questions: expected a multiple of the {processes} processes, got {self.questions}")
         demos, rng = self.demos["train"], np.random.default_rng([self.seed, epoch])
         drawn = questions_by_house(demos, batches=self.updates, questions=self.questions, houses=self.houses, rng=rng)
-        spawns = [self.spawn.draw(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
+        spawns = [self.spawn.draw_spawn(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
         seed = (self.seed, epoch, 1)
-        practice = Practice(demos, self.agent.vocabulary, spawns, samples=self.samples, seed=seed)
-        return self._loader(practice, self.questions)
+        episodes = RLEpisodes(demos, self.agent.vocabulary, spawns, samples=self.samples, seed=seed)
+        return self._loader(episodes, self.questions)
 
     def val_dataloader(self) -> DataLoader:
         demos = self.demos["val"]
         chosen = np.unique(np.linspace(0, len(demos) - 1, min(self.val_questions, len(demos))).astype(int))
-        spawns = [s for row in chosen.tolist() for setting in self._settings if (s := spawned(demos, row, setting))]
+        spawns = [s for row in chosen.tolist() for setting in self._settings if (s := spawn_point(demos, row, setting))]
         whole = len(spawns) - len(spawns) % self.trainer.world_size
-        return self._loader(Practice(demos, self.agent.vocabulary, spawns[:whole]), self.num_envs)
+        return self._loader(RLEpisodes(demos, self.agent.vocabulary, spawns[:whole]), self.num_envs)
 
     @property
     def _settings(self) -> list[str]:
-        """What is validated: what is practised."""
-        known = [] if self.spawn.turned == 1 else VALIDATION
-        return [*known, *(f"{name}{TURNED}" for name in VALIDATION if self.spawn.turned)]
+        """What is validated: what is learned from."""
+        known = [] if self.spawn.random_heading == 1 else VALIDATION
+        return [*known, *(f"{name}{RANDOM_HEADING}" for name in VALIDATION if self.spawn.random_heading)]
 
-    def _loader(self, practice: Practice, size: int) -> DataLoader:
-        batches = [np.arange(begin, min(begin + size, len(practice))) for begin in range(0, len(practice), size)]
+    def _loader(self, episodes: RLEpisodes, size: int) -> DataLoader:
+        batches = [np.arange(begin, min(begin + size, len(episodes))) for begin in range(0, len(episodes), size)]
         parts = own_parts(batches, self.trainer.global_rank, self.trainer.world_size)
-        return DataLoader(practice, batch_sampler=parts, collate_fn=as_collated)
+        return DataLoader(episodes, batch_sampler=parts, collate_fn=as_collated)
 
-    def draw(self, rows: list[int], rollout: Rollout, folder: Path) -> None:
+    def draw_plans(self, rows: list[int], rollout: Rollout, folder: Path) -> None:
         """Floor plans with the first walks of a rollout of val, beside their demonstrations."""
         demos, answers = self.demos["val"], self.agent.vocabulary.answers
         for n, row in enumerate(rows):

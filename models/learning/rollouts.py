@@ -28,8 +28,8 @@ from eqa.envs.actions import PADDED_ACTION
 from eqa.envs.metrics import LEAST_SHARE, target_shares
 from eqa.envs.simulator import Goal, Observation, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
-from eqa.models.encoders.features import Eyes
-from eqa.models.navigators.recurrent_state import after_history, asked, joined, rows
+from eqa.models.encoders.features import FeatureExtractor
+from eqa.models.navigators.recurrent_state import joined, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Rollout:
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
     seen: Bool[Tensor, " M"] | None  # whether the last view shows the target; None where that earns nothing
-    cut: Bool[Tensor, " M"]  # a straggler that was not waited for
+    truncated: Bool[Tensor, " M"]  # a straggler that was not waited for
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
     poses: list[np.ndarray]  # of each walk, the spawn included
@@ -93,14 +93,14 @@ def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tens
     longest = int(batch["loss_from"].max()) if len(first) else 0
     known = torch.arange(longest, device=first.device) < batch["loss_from"][first][:, None]
     actions = torch.where(known, batch["actions"][first, :longest], PADDED_ACTION)
-    return rows(after_history(navigator, batch["questions"][first], batch["features"][first, :longest], actions), way)
+    return rows(navigator.warm_up(batch["questions"][first], batch["features"][first, :longest], actions), way)
 
 
 class Rollouts:
     """Makes walks for batches of `data.batches.rl_episodes` over one split's demonstrations, and has them answered.
 
-    `wait` is the share of the environments that have to be walking once there is nothing left to begin: with fewer the
-    rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
+    `min_active_share` is the share of the environments that have to be walking once there is nothing left to begin: with
+    fewer the rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
     """
 
     def __init__(
@@ -108,17 +108,25 @@ class Rollouts:
         source: Source,
         demos: Demonstrations,
         *,
-        eyes: Eyes,
+        extractor: FeatureExtractor,
         vocabulary: Vocabulary,
         rewards: Rewards,
         num_envs: int,
-        wait: float = 0.0,
+        min_active_share: float = 0.0,
         sample: bool = True,
     ) -> None:
-        if num_envs < 1 or not 0 <= wait < 1:
-            raise ValueError(f"rollouts: expected num_envs >= 1 and wait from 0 to below 1, got {num_envs} and {wait}")
-        self.source, self.demos, self.eyes, self.vocabulary, self.rewards = source, demos, eyes, vocabulary, rewards
-        self.num_envs, self.wait, self.sample, self.clock = num_envs, wait, sample, Clock()
+        if num_envs < 1 or not 0 <= min_active_share < 1:
+            raise ValueError(
+                f"rollouts: expected num_envs >= 1 and min_active_share from 0 to below 1, got {num_envs}, {min_active_share}"
+            )
+        self.source, self.demos, self.extractor, self.vocabulary, self.rewards = (
+            source,
+            demos,
+            extractor,
+            vocabulary,
+            rewards,
+        )
+        self.num_envs, self.min_active_share, self.sample, self.clock = num_envs, min_active_share, sample, Clock()
         self.num_steps = 0  # taken so far
 
     @torch.no_grad()
@@ -133,7 +141,7 @@ class Rollouts:
             goals = [Goal.of(e) for e in episodes]
             task.begin(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
         walkers = _Walkers(self, navigator, spawns, task.max_steps)
-        cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.wait)
+        cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.min_active_share)
         walked = task.trajectories()
         self.num_steps += int(walked.num_actions.sum())
         seen = None
@@ -151,7 +159,7 @@ class Rollouts:
             possible=torch.from_numpy(self.vocabulary.of_kind(asked)).to(device),
             in_room=walked.regions == np.array([e.target_room for e in episodes])[:, None],
             seen=seen,
-            cut=cut,
+            truncated=cut,
         )
 
     def _finished(
@@ -171,7 +179,7 @@ class Rollouts:
         ends, who = known + steps, np.arange(len(known))
         longest = int(ends.max(initial=1))
         frames = [
-            last_frames(features[:end], answerer.num_frames, answerer.also_back)
+            last_frames(features[:end], answerer.num_frames, answerer.earlier_frames)
             for features, end in zip(walkers.features, (ends + ~stopped).tolist(), strict=True)
         ]
         last = torch.stack(frames)
@@ -194,7 +202,7 @@ class Rollouts:
             batch={
                 "features": walkers.features[:, :longest],
                 "actions": torch.from_numpy(walkers.actions[:, :longest]).to(device),
-                "asked": walkers.asked[:, :longest],
+                "planner_queried": walkers.planner_queried[:, :longest],
                 "questions": walkers.spawns["questions"],
                 "loss_from": walkers.spawns["known"],
             },
@@ -204,7 +212,7 @@ class Rollouts:
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,
             seen=None if seen is None else torch.from_numpy(seen).to(device),
-            cut=torch.from_numpy(np.isin(who, cut)).to(device),
+            truncated=torch.from_numpy(np.isin(who, cut)).to(device),
             distances_m=walked.distances_m,
             entered=in_room.any(1),
             poses=[poses[: num + 1] for poses, num in zip(walked.poses, steps, strict=True)],
@@ -225,7 +233,7 @@ class _Walkers:
         num, longest = len(self.known), int(self.known.max(initial=0)) + max_steps
         self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
         self.steps = np.zeros(num, np.int64)
-        self.asked = torch.zeros(num, longest, dtype=torch.bool, device=self.device)
+        self.planner_queried = torch.zeros(num, longest, dtype=torch.bool, device=self.device)
         with of.clock("history"):
             features = np.zeros((num, longest + 1, of.demos.features.shape[1]), np.float16)
             for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
@@ -249,7 +257,7 @@ class _Walkers:
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """One action of those who walk."""
         with self.of.clock("encode"):
-            seen = self.of.eyes(observation["rgb"]).to(self.device)
+            seen = self.of.extractor(observation["rgb"]).to(self.device)
         with self.of.clock("policy"):
             self._take_up(agents)
             who = torch.from_numpy(agents).to(self.device)
@@ -257,10 +265,10 @@ class _Walkers:
             self.features[who, at] = seen
             noise = None
             if self.of.sample:
-                noise = self.spawns["draws"][who, torch.from_numpy(self.steps[agents]).to(self.device)]
-            self.state, chosen = self.navigator.act(self.state, seen.float(), draws=noise)
-            if (planned := asked(self.state)) is not None:
-                self.asked[who, at] = planned
+                noise = self.spawns["noise"][who, torch.from_numpy(self.steps[agents]).to(self.device)]
+            self.state, chosen = self.navigator.act(self.state, seen.float(), noise=noise)
+            if (planned := self.navigator.planner_queried(self.state)) is not None:
+                self.planner_queried[who, at] = planned
             self.steps[agents] += 1
             return chosen.cpu().numpy()
 
@@ -282,4 +290,4 @@ class _Walkers:
                 rgb = simulator.look(walked.scenes[agents], walked.ends[agents])["rgb"]
             with self.of.clock("encode"):
                 ends = torch.from_numpy((self.known + self.steps)[agents]).to(self.device)
-                self.features[torch.from_numpy(agents).to(self.device), ends] = self.of.eyes(rgb).to(self.device)
+                self.features[torch.from_numpy(agents).to(self.device), ends] = self.of.extractor(rgb).to(self.device)

@@ -7,7 +7,7 @@ What a class takes besides (`+stages.navigator.model.options.planner_hidden=64`)
 import inspect
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,13 +17,45 @@ from omegaconf import DictConfig, OmegaConf
 
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
-from eqa.models.evaluation.results import PLAYS
+from eqa.models.evaluation.results import LINES
 from eqa.models.learning.imitation import ANSWERING, CLASSES, OPTIMIZERS, SCHEDULES
 from eqa.models.learning.reinforce import BASELINES
 
+# Older names of settings, by where they stand, and of what some are set to; `*` is a stage.
+RENAMED = {
+    "finish": "on_finish",
+    "finish.plays": "on_finish.lines",
+    "finish.start": "on_finish.base_name",
+    "row": "name",
+    "plays": "lines",
+    "against": "compare_with",
+    "scale.practice_epochs": "scale.rl_epochs",
+    "scale.practice_updates": "scale.rl_updates",
+    "scale.practice_val_questions": "scale.rl_val_questions",
+    "scale.own_ends_epochs": "scale.answerer_rollouts_epochs",
+    "stages.*.data.row": "stages.*.data.base_name",
+    "stages.*.data.wait": "stages.*.data.min_active_share",
+    "stages.*.data.spawn.turned": "stages.*.data.spawn.random_heading",
+    "stages.*.data.also_back": "stages.*.data.earlier_frames",
+    "stages.*.model.options.also_back": "stages.*.model.options.earlier_frames",
+    "stages.*.model.options.glimpses": "stages.*.model.options.num_heads",
+    "stages.*.model.discount": "stages.*.model.gamma",
+    "stages.*.model.smoothing": "stages.*.model.gae_lambda",
+    "stages.*.model.clip": "stages.*.model.clip_range",
+    "stages.*.model.passes": "stages.*.model.epochs",
+    "stages.*.model.chunk": "stages.*.model.microbatch_size",
+    "stages.*.model.warm_up": "stages.*.model.critic_warm_up",
+}
+RENAMED_VALUES = {
+    "experiment": {"own_ends": "answerer_rollouts", "places": "spatial_attention"},
+    "stage@stages.*": {"own_ends": "answerer_rollouts", "practice": "reinforce"},
+    "stages.*.model.baseline": {"running": "moving_average", "samples": "rloo"},
+    "stages.*.model.answerer": {"PlacesAnswerer": "SpatialAttentionAnswerer"},
+}
+
 MOST_SEED = 2**32 - 1  # NumPy's legacy generator, which Lightning seeds, takes no more
 PRECISIONS = ("32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
-GIVEN = {"finish": {"source", "folder", "configuration"}}  # arguments that no setting names, by where
+GIVEN = {"on_finish": {"source", "folder", "configuration"}}  # arguments that no setting names, by where
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +105,7 @@ SHARE, POSITIVE, RATE = number(0, 1), number(0, without=[0]), number(0, 1, witho
 
 RULES: dict[str, Rule] = {
     "stages": Rule("an experiment, +experiment=il", lambda v: False),
-    "finish": Rule("an experiment, +experiment=il", lambda v: False),
+    "on_finish": Rule("an experiment, +experiment=il", lambda v: False),
     "seed": whole(0, MOST_SEED),
     "*.seed": whole(0, MOST_SEED),
     "patience": whole(1).or_null,
@@ -82,9 +114,9 @@ RULES: dict[str, Rule] = {
     "encoder": FILE,
     "checkpoint": FILE.or_word("last"),
     "*.checkpoint": FILE.or_word("last").or_null,
-    "against": FILE.or_null,
+    "compare_with": FILE.or_null,
     "split": one_of(*ALL_SPLITS),
-    "plays": one_of(*PLAYS),
+    "lines": one_of(*LINES),
     "stop_odds": POSITIVE.or_null,
     # data
     "scale.houses.*": whole(1),
@@ -105,12 +137,12 @@ RULES: dict[str, Rule] = {
     # stages: what is learned from
     "stages.*.data.spawn.start": whole(1),
     "stages.*.data.spawn.step": whole(0),
-    "stages.*.data.spawn.turned": SHARE,
+    "stages.*.data.spawn.random_heading": SHARE,
     "stages.*.data.rewards.graded": FLAG,
     "stages.*.data.rewards.*": number(0, 1e6),
-    "stages.*.data.wait": number(0, 1, without=[1]),
+    "stages.*.data.min_active_share": number(0, 1, without=[1]),
     "stages.*.data.num_frames": whole(1).or_null,
-    "stages.*.also_back.*": whole(1),
+    "stages.*.earlier_frames.*": whole(1),
     "stages.*.data.inflection": FLAG,
     "stages.*.data.beta": SHARE,
     "stages.*.data.near_objects": SHARE,
@@ -119,7 +151,7 @@ RULES: dict[str, Rule] = {
     "stages.*.data.surroundings_every": whole(1).or_null,
     "stages.*.data.num_workers": whole(0),
     **dict.fromkeys(("stages.*.data.folder", "stages.*.data._target_"), TEXT),
-    "stages.*.data.row": TEXT.or_null,
+    "stages.*.data.base_name": TEXT.or_null,
     "stages.*.data.*": whole(1),
     # stages: how
     "stages.*.max_epochs": whole(1),
@@ -133,11 +165,13 @@ RULES: dict[str, Rule] = {
     "stages.*.model.answerer_lr": SHARE,
     "stages.*.model.lr": RATE,
     "stages.*.model.critic_lr": RATE,
-    **dict.fromkeys((f"stages.*.model.{n}" for n in ("baseline_decay", "discount", "smoothing")), SHARE),
+    **dict.fromkeys((f"stages.*.model.{n}" for n in ("baseline_decay", "gamma", "gae_lambda")), SHARE),
     **dict.fromkeys((f"stages.*.model.{n}" for n in ("entropy_weight", "kl_weight")), number(0)),
-    "stages.*.model.clip": number(0, 1, without=[0, 1]).or_null,
-    **dict.fromkeys((f"stages.*.model.{n}" for n in ("passes", "minibatches", "chunk", "draw_every")), whole(1)),
-    "stages.*.model.warm_up": whole(0),
+    "stages.*.model.clip_range": number(0, 1, without=[0, 1]).or_null,
+    **dict.fromkeys(
+        (f"stages.*.model.{n}" for n in ("epochs", "minibatches", "microbatch_size", "draw_every")), whole(1)
+    ),
+    "stages.*.model.critic_warm_up": whole(0),
     "stages.*.model.max_grad_norm": POSITIVE,
     "stages.*.model.temperature": POSITIVE.or_null,
     "stages.*.model.normalize": FLAG,
@@ -148,10 +182,10 @@ RULES: dict[str, Rule] = {
     "stages.*.options.with_question": FLAG,
     "stages.*.options.num_frames": whole(1).or_null,
     # what comes at the end
-    "finish.split": one_of(*ALL_SPLITS),
-    "finish.plays": one_of(*PLAYS),
-    "finish.also_at.*": POSITIVE,
-    **dict.fromkeys(("finish.compare", "finish.ship"), FLAG),
+    "on_finish.split": one_of(*ALL_SPLITS),
+    "on_finish.lines": one_of(*LINES),
+    "on_finish.also_at.*": POSITIVE,
+    **dict.fromkeys(("on_finish.compare", "on_finish.ship"), FLAG),
     # Lightning's trainer
     "trainer.devices": whole(1).or_word("auto"),
     "trainer.num_nodes": whole(1),
@@ -164,6 +198,33 @@ RULES: dict[str, Rule] = {
 }
 # Where no rule says more; "???" stands where something has to be said.
 FINITE = Rule("something finite", lambda v: v != "???" and not (isinstance(v, float) and not math.isfinite(v)))
+
+
+def refuse_old_words(words: Sequence[str]) -> None:
+    """Ends a command that was typed with older names, before Hydra reads it; says each one's name of today."""
+    if lines := [f"  {old} is {new} now" for old, new in map(_renamed, words) if new != old]:
+        sys.exit("\n".join(("settings:", *lines)))
+
+
+def in_words_of_today(word: str) -> str:
+    """A word of a command line, `finish.split=val`, as it is typed today: `on_finish.split=val`."""
+    setting = word.lstrip("+~")
+    old, new = _renamed(word)
+    return word[: -len(setting) or None] + new + setting[len(old) :] if new != old else word
+
+
+def _renamed(word: str) -> tuple[str, str]:
+    """A setting as it was typed and as it is called today; with its value where that has another name."""
+    path, _, value = word.lstrip("+~").partition("=")
+    parts, today = path.split("."), path
+    for length in range(len(parts), 0, -1):  # the longest beginning that has a name of its own
+        known = (new for old, new in RENAMED.items() if fnmatchcase(".".join(parts[:length]), old))
+        if found := next(known, None):
+            today = ".".join([found.replace("*", parts[min(1, length - 1)]), *parts[length:]])
+            break
+    values = next((names for pattern, names in RENAMED_VALUES.items() if fnmatchcase(today, pattern)), {})
+    named = ",".join(values.get(one, one) for one in value.split(","))  # a sweep has several
+    return (path, today) if named == value else (f"{path}={value}", f"{today}={named}")
 
 
 def refuse_wrong_settings(cfg: DictConfig) -> None:
@@ -248,12 +309,12 @@ def _together(name: str, stage: Mapping) -> Iterator[str]:
     where = f"stages.{name}"
     if "baseline" not in model:
         return
-    if model["clip"] is None and model["passes"] * model["minibatches"] > 1:
-        yield f"{where}.model.passes: expected 1, and 1 minibatch, without clip; set clip=0.2"
-    if model["baseline"] == "samples" and data["samples"] < 2:
-        yield f"{where}.data.samples: expected at least 2 with baseline=samples, got {data['samples']}"
+    if model["clip_range"] is None and model["epochs"] * model["minibatches"] > 1:
+        yield f"{where}.model.epochs: expected 1, and 1 minibatch, without clip_range; set clip_range=0.2"
+    if model["baseline"] == "rloo" and data["samples"] < 2:
+        yield f"{where}.data.samples: expected at least 2 with baseline=rloo, got {data['samples']}"
     if model["baseline"] != "critic":
-        for part, key in (("model", "warm_up"), ("data", "wait")):
+        for part, key in (("model", "critic_warm_up"), ("data", "min_active_share")):
             if stage[part][key]:
                 yield f"{where}.{part}.{key}: expected 0 without a critic, got {stage[part][key]}; set baseline=critic"
     if data["questions"] < data["houses"]:

@@ -123,7 +123,7 @@ def _mark_line(state, clearance, x, z, dx, dz, length, kind):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def look(state, clearance, depth, active, places, rays):
+def add_views(state, clearance, depth, active, places, rays):
     """Adds what each active agent sees: depth (N, H, W) as the renderer gives it, places (N, 3) of x, z, heading_rad.
 
     Places are relative to the spawn, headings are not. The camera is level. `rays` are its `Rays`.
@@ -135,12 +135,12 @@ def look(state, clearance, depth, active, places, rays):
             for i in range(-1, 2):
                 for j in range(-1, 2):
                     _mark(state[n], clearance[n], x + j * CELL_M, z + i * CELL_M, PASSED_OVER)
-            _look(state[n], clearance[n], depth[n], x, z, places[n, 2], rays, column)
+            _add_column(state[n], clearance[n], depth[n], x, z, places[n, 2], rays, column)
 
 
 @njit(**_SHARP)
 @no_type_check
-def _look(state, clearance, depth, x, z, heading, rays, column):
+def _add_column(state, clearance, depth, x, z, heading, rays, column):
     """Rows from the lowest up to the horizon, so that in each column what is near comes before what is far.
 
     Between two floor points of a column lies floor: the ray to the farther one would have met whatever is in the way. The

@@ -6,7 +6,7 @@ Axes: B walks, T steps (frame t is seen before action t), S actions that count, 
 F features, L words, Q question, I image, H hidden.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -14,11 +14,12 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from eqa.envs.actions import NUM_ACTIONS, Action
-from eqa.models.navigators.action_selection import START, checked_odds, choose, choose_action, first_of
+from eqa.models.navigators.action_selection import START, checked_odds
 from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import Hearing, Seeing, Senses
-from eqa.models.navigators.navigator import FlatNavigator, counted, labels, weights
-from eqa.models.registry import rebuildable
+from eqa.models.navigators.inputs import FrameInput, ObservationEncoder, QuestionInput
+from eqa.models.navigators.navigator import FlatNavigator, loss_mask, targets, weights
+from eqa.models.navigators.recurrent_state import RecurrentState
+from eqa.models.registry import register
 
 
 class Views(NamedTuple):
@@ -32,7 +33,7 @@ class Views(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReactiveState:
+class ReactiveState(RecurrentState):
     """What N agents carry from step to step."""
 
     question: Float[Tensor, "N Q"]
@@ -40,7 +41,7 @@ class ReactiveState:
     fresh: Bool[Tensor, " N"]  # has seen nothing yet
 
 
-@rebuildable
+@register
 class Reactive(FlatNavigator):
     """Chooses from the last `num_frames` frames, and the question if it hears one. Paper's sizes by default.
 
@@ -67,16 +68,16 @@ class Reactive(FlatNavigator):
         super().__init__()
         self.num_actions = NUM_ACTIONS if stop else int(Action.STOP)
         self.num_frames, self.stop_odds = num_frames, checked_odds(stop_odds)
-        self.hearing = Hearing(
+        self.question_input = QuestionInput(
             vocabulary_size,
             hidden_size=question_hidden,
             size=question_size,
             dropout=dropout,
             with_question=with_question,
         )
-        self.seeing = Seeing(feature_size, size=image_size, dropout=dropout)
+        self.frame_input = FrameInput(feature_size, size=image_size, dropout=dropout)
         self.head = nn.Sequential(
-            nn.Linear(num_frames * image_size + self.hearing.size, hidden_size),
+            nn.Linear(num_frames * image_size + self.question_input.size, hidden_size),
             nn.ReLU(),
             nn.Dropout(dropout),
             nn.Linear(hidden_size, self.num_actions),
@@ -84,8 +85,8 @@ class Reactive(FlatNavigator):
 
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
-        target = labels(batch)
-        walk, step = (counted(batch) & (target < self.num_actions)).nonzero(as_tuple=True)
+        target = targets(batch)
+        walk, step = (loss_mask(batch) & (target < self.num_actions)).nonzero(as_tuple=True)
         back = torch.arange(1 - self.num_frames, 1)
         seen = (step[:, None] + back).clamp(min=0) + walk[:, None] * target.shape[1]
         frames, view = torch.unique(seen, return_inverse=True)
@@ -94,62 +95,41 @@ class Reactive(FlatNavigator):
     def forward(self, batch: dict) -> Float[Tensor, "S A"]:
         """Logits of the actions that count, as `decisions` lists them."""
         decisions: Views = batch["decisions"]
-        images = self.seeing(batch["features"].flatten(0, 1)[decisions.frames])[decisions.view]
-        return self._judge(images, self.hearing(batch["questions"])[decisions.walk])
+        images = self.frame_input(batch["features"].flatten(0, 1)[decisions.frames])[decisions.view]
+        return self._logits(images, self.question_input(batch["questions"])[decisions.walk])
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> ReactiveState:
-        """Agents that have seen nothing yet; encodes each question once."""
-        question = self.hearing(questions)
-        images = question.new_zeros(len(questions), self.num_frames, self.seeing.size)
+        question = self.question_input(questions)
+        images = question.new_zeros(len(questions), self.num_frames, self.frame_input.size)
         return ReactiveState(question, images, torch.ones_like(questions[:, 0], dtype=torch.bool))
 
     def decide(
-        self, state: ReactiveState, features: Float[Tensor, "N F"]
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N V I"]]:
-        """Logits, and the view that they come from."""
-        image = self.seeing(features).unsqueeze(1)
+        self, state: ReactiveState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
+    ) -> tuple[Float[Tensor, "N A"], ReactiveState]:
+        image = self.frame_input(features).unsqueeze(1)
         fresh = state.fresh[:, None, None]
         images = torch.where(fresh, image, torch.cat([state.images[:, 1:].to(image.dtype), image], dim=1))
-        return self._judge(images, state.question), images
+        kept = torch.where(active[:, None, None], images, state.images.to(images.dtype))
+        return self._logits(images, state.question), ReactiveState(state.question, kept, state.fresh & ~active)
 
-    def act(
-        self,
-        state: ReactiveState,
-        features: Float[Tensor, "N F"],
-        *,
-        forced: Int64[Tensor, " N"] | None = None,
-        active: Bool[Tensor, " N"] | None = None,
-        draws: Float[Tensor, "N 2"] | None = None,
-    ) -> tuple[ReactiveState, Int64[Tensor, " N"]]:
-        """One step, as `Pacman.act`."""
-        logits, images = self.decide(state, features)
-        if forced is not None:
-            actions = forced
-        elif self.num_actions == NUM_ACTIONS:
-            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
-        else:
-            actions = choose(logits, first_of(draws))
-        active = torch.ones_like(state.fresh) if active is None else active
-        images = torch.where(active[:, None, None], images, state.images.to(images.dtype))
-        return ReactiveState(state.question, images, state.fresh & ~active), torch.where(
-            active, actions, int(Action.STOP)
-        )
-
-    def _judge(self, images: Float[Tensor, "S V I"], question: Float[Tensor, "S Q"]) -> Float[Tensor, "S A"]:
+    def _logits(self, images: Float[Tensor, "S V I"], question: Float[Tensor, "S Q"]) -> Float[Tensor, "S A"]:
         return self.head(torch.cat([images.flatten(1), question], dim=1))
 
 
 @dataclass(frozen=True, slots=True)
-class LstmState:
+class LstmState(RecurrentState):
     """What N agents carry from step to step."""
 
     question: Float[Tensor, "N Q"]
     hidden: Float[Tensor, "N H"]
     cell: Float[Tensor, "N H"]
-    running: Int64[Tensor, " N"]  # the action taken last, START at first
+    previous_action: Int64[Tensor, " N"]  # START at first
+
+    def acted(self, actions: Int64[Tensor, " N"], active: Bool[Tensor, " N"]) -> "LstmState":
+        return replace(self, previous_action=torch.where(active, actions, self.previous_action))
 
 
-@rebuildable
+@register
 class Lstm(FlatNavigator):
     """An LSTM that chooses at every step from frame, question if it hears one, and last action. Paper's sizes by default;
     `question_hidden=64` gives the released code's."""
@@ -170,7 +150,7 @@ class Lstm(FlatNavigator):
     ):
         super().__init__()
         self.stop_odds = checked_odds(stop_odds)
-        self.senses = Senses(
+        self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
             image_size=image_size,
@@ -180,49 +160,28 @@ class Lstm(FlatNavigator):
             dropout=dropout,
             with_question=with_question,
         )
-        self.rnn = LSTM(self.senses.size, hidden_size)
+        self.rnn = LSTM(self.observation_encoder.size, hidden_size)
         self.head = nn.Linear(hidden_size, NUM_ACTIONS)
 
     def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
         """Logits of the actions that count, as `decisions` lists them."""
         # Padded, not packed, for the reason in `Pacman.forward`.
-        hidden = self.rnn(self.senses.along(batch))[0].flatten(0, 1)
+        hidden = self.rnn(self.observation_encoder.along(batch))[0].flatten(0, 1)
         return self.head(hidden[batch["decisions"].place])
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> LstmState:
-        """Agents that have seen nothing yet; encodes each question once."""
-        question = self.senses.hearing(questions)
+        question = self.observation_encoder.question_input(questions)
         zeros = question.new_zeros(len(questions), self.rnn.hidden_size)
         return LstmState(question, zeros, zeros, torch.full_like(questions[:, 0], START))
 
     def decide(
-        self, state: LstmState, features: Float[Tensor, "N F"]
-    ) -> tuple[Float[Tensor, "N 4"], tuple[Float[Tensor, "N H"], Float[Tensor, "N H"]]]:
-        """Logits, and hidden and cell state after the frame."""
-        step = self.senses(features, state.question, state.running).unsqueeze(1)
+        self, state: LstmState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
+    ) -> tuple[Float[Tensor, "N 4"], LstmState]:
+        step = self.observation_encoder(features, state.question, state.previous_action).unsqueeze(1)
         hidden, cell = self.rnn(step, (state.hidden.unsqueeze(0), state.cell.unsqueeze(0)))[1]
-        return self.head(hidden[0]), (hidden[0], cell[0])
-
-    def act(
-        self,
-        state: LstmState,
-        features: Float[Tensor, "N F"],
-        *,
-        forced: Int64[Tensor, " N"] | None = None,
-        active: Bool[Tensor, " N"] | None = None,
-        draws: Float[Tensor, "N 2"] | None = None,
-    ) -> tuple[LstmState, Int64[Tensor, " N"]]:
-        """One step, as `Pacman.act`."""
-        logits, (hidden, cell) = self.decide(state, features)
-        actions = forced
-        if forced is None:
-            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
-        active = torch.ones_like(actions, dtype=torch.bool) if active is None else active
-        moved = active.unsqueeze(1)
-        after = LstmState(
-            question=state.question,
-            hidden=torch.where(moved, hidden, state.hidden),
-            cell=torch.where(moved, cell, state.cell),
-            running=torch.where(active, actions, state.running),
+        after = replace(
+            state,
+            hidden=torch.where(active[:, None], hidden[0], state.hidden),
+            cell=torch.where(active[:, None], cell[0], state.cell),
         )
-        return after, torch.where(active, actions, int(Action.STOP))
+        return self.head(hidden[0]), after

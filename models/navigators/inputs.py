@@ -1,4 +1,4 @@
-"""What navigators see and hear: each frame, the question and the running action as vectors.
+"""`ObservationEncoder`: each frame, the question and the previous action as vectors.
 
 Sizes are the paper's (Das et al. 2018, Sec. 4); `question_hidden=64` is the released code's.
 
@@ -18,7 +18,7 @@ def projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
 
 
-class Hearing(nn.Module):
+class QuestionInput(nn.Module):
     """A question's vector (B, Q); with `with_question=False` one without entries, so that nobody has to ask."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Hearing(nn.Module):
         return self.projection(self.encoder(questions))
 
 
-class Seeing(nn.Module):
+class FrameInput(nn.Module):
     """A frame's vector."""
 
     def __init__(self, feature_size: int, *, size: int = 128, dropout: float):
@@ -53,8 +53,8 @@ class Seeing(nn.Module):
         return seen.new_zeros(features.shape[0] * features.shape[1], self.size).index_copy(0, frames, seen)
 
 
-class Senses(nn.Module):
-    """A step's frame, question and running action as one vector of `size`."""
+class ObservationEncoder(nn.Module):
+    """A step's frame, question and previous action as one vector of `size`."""
 
     def __init__(
         self,
@@ -69,27 +69,27 @@ class Senses(nn.Module):
         with_question: bool,
     ):
         super().__init__()
-        self.hearing = Hearing(
+        self.question_input = QuestionInput(
             vocabulary_size,
             hidden_size=question_hidden,
             size=question_size,
             dropout=dropout,
             with_question=with_question,
         )
-        self.seeing = Seeing(feature_size, size=image_size, dropout=dropout)
+        self.frame_input = FrameInput(feature_size, size=image_size, dropout=dropout)
         self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
-        self.size = image_size + self.hearing.size + action_size
+        self.size = image_size + self.question_input.size + action_size
 
     def forward(
-        self, features: Float[Tensor, "B F"], question: Float[Tensor, "B Q"], running: Int64[Tensor, " B"]
+        self, features: Float[Tensor, "B F"], question: Float[Tensor, "B Q"], previous_action: Int64[Tensor, " B"]
     ) -> Float[Tensor, "B D"]:
-        """One step of each agent; `running` is the action taken last, START at first."""
-        return torch.cat([self.seeing(features), question, self.action_embedding(running)], dim=1)
+        """One step of each agent; `previous_action` is the action taken last, START at first."""
+        return torch.cat([self.frame_input(features), question, self.action_embedding(previous_action)], dim=1)
 
     def along(self, batch: dict) -> Float[Tensor, "B T D"]:
         """All steps of walks, as `models.navigators.navigator` has them."""
         actions = batch["actions"]
-        image = self.seeing.along(batch["features"], batch["decisions"].frames).unflatten(0, actions.shape)
-        question = self.hearing(batch["questions"]).unsqueeze(1).expand(-1, actions.shape[1], -1)
-        running = torch.cat([torch.full_like(actions[:, :1], START), actions[:, :-1].clamp(min=0)], dim=1)
-        return torch.cat([image, question, self.action_embedding(running)], dim=2)
+        image = self.frame_input.along(batch["features"], batch["decisions"].frames).unflatten(0, actions.shape)
+        question = self.question_input(batch["questions"]).unsqueeze(1).expand(-1, actions.shape[1], -1)
+        previous = torch.cat([torch.full_like(actions[:, :1], START), actions[:, :-1].clamp(min=0)], dim=1)
+        return torch.cat([image, question, self.action_embedding(previous)], dim=2)

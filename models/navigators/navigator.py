@@ -3,9 +3,9 @@
 A batch has features (B, T, F) of any float type; actions (B, T) int64, padded with -1, each walk ending with STOP;
 questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
 history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts;
-optionally labels (B, T) int64, what should have been done where the walk did something else; optionally asked (B, T) bool,
-with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell; optionally
-state, of navigators that `goes_on` says it of, from which the walks go on.
+optionally targets (B, T) int64, what should have been done where the walk did something else; optionally planner_queried
+(B, T) bool, with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell;
+optionally state, from which the walks go on, of navigators with `keeps_state`.
 
 A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
 no answer from it; its `loss` gives `total` of its parts' scores.
@@ -21,7 +21,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS
+from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.models.navigators.action_selection import choose, choose_action
+from eqa.models.navigators.recurrent_state import RecurrentState
 
 
 class Score(NamedTuple):
@@ -54,7 +56,7 @@ def prepared(navigator: nn.Module, batch: dict) -> dict:
     return {**batch, "decisions": moved}
 
 
-def counted(batch: dict) -> Bool[Tensor, "B T"]:
+def loss_mask(batch: dict) -> Bool[Tensor, "B T"]:
     """Which actions count, on the CPU."""
     actions = batch["actions"].cpu()
     if batch.get("loss_from") is None:
@@ -62,9 +64,9 @@ def counted(batch: dict) -> Bool[Tensor, "B T"]:
     return (actions >= 0) & (torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None])
 
 
-def labels(batch: dict) -> Int64[Tensor, "B T"]:
+def targets(batch: dict) -> Int64[Tensor, "B T"]:
     """What should have been done, on the CPU; what was done where the batch does not say."""
-    return batch.get("labels", batch["actions"]).cpu()
+    return batch.get("targets", batch["actions"]).cpu()
 
 
 def weights(batch: dict) -> Float32[Tensor, "B T"]:
@@ -84,13 +86,13 @@ class FlatDecisions(NamedTuple):
 
 def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisions:
     """The decisions of a navigator that chooses at every step, among the first `num_actions` actions only."""
-    target = labels(batch).flatten()
-    place = (counted(batch).flatten() & (target < num_actions)).nonzero().squeeze(1)
+    target = targets(batch).flatten()
+    place = (loss_mask(batch).flatten() & (target < num_actions)).nonzero().squeeze(1)
     frames = (batch["actions"].cpu().flatten() >= 0).nonzero().squeeze(1)
     return FlatDecisions(frames, place, target[place], weights(batch).flatten()[place])
 
 
-class Judged(NamedTuple):
+class Decisions(NamedTuple):
     """What a part of a navigator says at the S decisions that count, and what it should have said."""
 
     logits: Tensor  # (S, C)
@@ -99,12 +101,15 @@ class Judged(NamedTuple):
 
 
 class Navigator(nn.Module, ABC):
-    """What learning asks of a navigator. `judge` takes a batch that `prepare` has seen and gives each part's decisions.
+    """The contract of navigators: how one acts, step by step, and how it learns, from whole walks.
 
-    With `goes_on` a batch may have a `state` in place of walks' histories, through which no gradient goes then.
+    `decision_logits` takes a batch that `prepare` has seen. With `keeps_state` a batch may have a `state` in place of
+    walks' histories, through which no gradient goes then.
     """
 
-    goes_on = False
+    keeps_state = False
+    num_actions = NUM_ACTIONS  # it chooses among the first so many
+    stop_odds: float  # see `models.navigators.action_selection.choose_action`
 
     @property
     @abstractmethod
@@ -116,25 +121,88 @@ class Navigator(nn.Module, ABC):
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
 
     @abstractmethod
-    def judge(self, batch: dict) -> dict[str, Judged]:
-        """What each part says at its decisions, and what it should have said."""
+    def decision_logits(self, batch: dict) -> dict[str, Decisions]:
+        """Logits of each part at its decisions, and their targets."""
+
+    @abstractmethod
+    def initial_state(self, questions: Int64[Tensor, "N L"]) -> RecurrentState:
+        """Agents that have seen nothing yet; encodes each question once."""
+
+    @abstractmethod
+    def act(
+        self,
+        state: RecurrentState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced_action: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+        noise: Float[Tensor, "N 2"] | None = None,
+    ) -> tuple[RecurrentState, Int64[Tensor, " N"]]:
+        """One step: the frames' features -> the next state and actions.
+
+        A `forced_action` is taken instead of the agent's own (along a given history). Rows that are not `active` keep their
+        state and return STOP, whatever is forced. With `noise`, uniform in 0..1, an action is drawn from the distribution
+        as it is, without `stop_odds`, in place of the best.
+        """
 
     def loss(self, batch: dict) -> dict:
         """Teacher forcing on walks: the sum of the parts' mean cross-entropies."""
-        return total(**{name: score(*judged) for name, judged in self.judge(prepared(self, batch)).items()})
+        return total(**{name: score(*part) for name, part in self.decision_logits(prepared(self, batch)).items()})
+
+    @torch.no_grad()
+    def warm_up(
+        self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
+    ) -> RecurrentState:
+        """The state of agents that have walked given histories, each padded behind its end with actions of -1."""
+        state = self.initial_state(questions)
+        for t in range(actions.shape[1]):
+            taken = actions[:, t]
+            state, _ = self.act(state, features[:, t].float(), forced_action=taken.clamp(min=0), active=taken >= 0)
+        return state
+
+    def planner_queried(self, state: RecurrentState) -> Bool[Tensor, " N"] | None:
+        """Whose planner chose the last action; None for navigators without one."""
+        return None
 
 
 class FlatNavigator(Navigator):
-    """A navigator that chooses at every step, by its `head`: how it learns from walks, whatever it chooses with."""
+    """A navigator that chooses at every step, by its `head`: how it acts and learns, whatever it chooses with."""
 
     @property
     def heads(self) -> list[nn.Linear]:
         return [self.head if isinstance(self.head, nn.Linear) else self.head[-1]]
 
     def prepare(self, batch: dict) -> dict:
-        """The batch with its `decisions`; call it before the batch goes to a GPU."""
         return {**batch, "decisions": flat_decisions(batch)}
 
-    def judge(self, batch: dict) -> dict[str, Judged]:
+    def decision_logits(self, batch: dict) -> dict[str, Decisions]:
         """The actions of walks that it can take."""
-        return {"action": Judged(self(batch), batch["decisions"].target, batch["decisions"].weight)}
+        return {"action": Decisions(self(batch), batch["decisions"].target, batch["decisions"].weight)}
+
+    @abstractmethod
+    def decide(
+        self, state: RecurrentState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
+    ) -> tuple[Float[Tensor, "N A"], RecurrentState]:
+        """Logits, and the state with the frame taken up by those who are active."""
+
+    def act(
+        self,
+        state: RecurrentState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced_action: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+        noise: Float[Tensor, "N 2"] | None = None,
+    ) -> tuple[RecurrentState, Int64[Tensor, " N"]]:
+        """As `Navigator.act`; of `noise` the first is used."""
+        if active is None:
+            active = torch.ones(len(features), dtype=torch.bool, device=features.device)
+        logits, after = self.decide(state, features, active)
+        drawn = None if noise is None else noise[:, 0]
+        if forced_action is not None:
+            actions = forced_action
+        elif self.num_actions == NUM_ACTIONS:
+            actions = choose_action(logits, stop_odds=self.stop_odds, noise=drawn)
+        else:
+            actions = choose(logits, drawn)
+        return after.acted(actions, active), torch.where(active, actions, int(Action.STOP))

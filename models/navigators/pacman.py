@@ -1,6 +1,6 @@
 """PACMAN: a planner that chooses an action and a controller that decides how often to repeat it.
 
-Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is asked; the controller is a
+Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is queried; the controller is a
 perceptron that sees each frame in between and either repeats the running action or returns to the planner, at the
 latest after `max_repeats` steps. Deviation from the released code: planner and controller read the running action from
 the same row of the shared embedding, and the start has a row of its own (there, the controller's "forward" was the
@@ -23,22 +23,22 @@ from eqa.models.answerers.question_encoder import QuestionEncoder
 from eqa.models.navigators.action_selection import START, checked_odds, choose, choose_action
 from eqa.models.navigators.bf16_lstm import LSTM
 from eqa.models.navigators.inputs import projection
-from eqa.models.navigators.navigator import Judged, Navigator
+from eqa.models.navigators.navigator import Decisions, Navigator
 from eqa.models.navigators.pacman_targets import TeacherForcing, hierarchical_targets, list_decisions
-from eqa.models.navigators.recurrent_state import rows
-from eqa.models.registry import rebuildable
+from eqa.models.navigators.recurrent_state import RecurrentState, rows
+from eqa.models.registry import register
 
 CELL = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")  # the planner's weights
 REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
 
 
 @dataclass(frozen=True, slots=True)
-class PacmanState:
+class PacmanState(RecurrentState):
     """What N agents carry from step to step."""
 
     question: Tensor  # (N, question_size), or (N, 0) without question
     hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
-    running: Tensor  # (N,) int64: action that runs, START at first
+    previous_action: Tensor  # (N,) int64, START at first
     repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
 
 
@@ -48,18 +48,18 @@ class Decision:
 
     planner_logits: Tensor  # (N, NUM_ACTIONS)
     controller_logits: Tensor  # (N, 2)
-    may_repeat: Tensor  # (N,) bool: False where the controller is not asked
-    hidden: tuple[Tensor, ...]  # the planner's, should it be asked
+    may_repeat: Tensor  # (N,) bool: False where the controller is not queried
+    hidden: tuple[Tensor, ...]  # the planner's, should it be queried
 
 
-@rebuildable
+@register
 class Pacman(Navigator):
     """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
 
     `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` makes it deaf.
     """
 
-    goes_on = True
+    keeps_state = True
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Pacman(Navigator):
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
         return {**batch, "decisions": list_decisions(batch, self.max_repeats)}
 
-    def hear(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
+    def encode_question(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
         """Question vectors, without entries where the question is not heard."""
         if not self.with_question:
             return self.planner_head.weight.new_zeros(len(questions), 0)
@@ -117,7 +117,7 @@ class Pacman(Navigator):
         decisions: TeacherForcing = batch["decisions"]
         features = batch["features"].flatten(0, 1)[decisions.frames]
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
-        question = self.hear(batch["questions"])
+        question = self.encode_question(batch["questions"])
         planner_input = torch.cat(
             [
                 image[decisions.planner_frame],
@@ -142,29 +142,29 @@ class Pacman(Navigator):
         )
         return self.planner_head(hidden[decisions.planner_scored]), self.controller(controller_input)
 
-    def judge(self, batch: dict) -> dict[str, Judged]:
+    def decision_logits(self, batch: dict) -> dict[str, Decisions]:
         """The planner's decisions and the controller's."""
         decisions = batch["decisions"]
         planner_logits, controller_logits = self(batch)
         return {
-            "planner": Judged(planner_logits, decisions.planner_target, decisions.planner_weight),
-            "controller": Judged(controller_logits, decisions.controller_target, decisions.controller_weight),
+            "planner": Decisions(planner_logits, decisions.planner_target, decisions.planner_weight),
+            "controller": Decisions(controller_logits, decisions.controller_target, decisions.controller_weight),
         }
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
         """Agents that have seen nothing yet; encodes each question once."""
-        question, running = self.hear(questions), torch.full_like(questions[:, 0], START)
-        return PacmanState(question, self._nothing_planned(question), running, torch.zeros_like(running))
+        question, previous = self.encode_question(questions), torch.full_like(questions[:, 0], START)
+        return PacmanState(question, self._nothing_planned(question), previous, torch.zeros_like(previous))
 
     def _nothing_planned(self, question: Float[Tensor, "N Q"]) -> tuple[Tensor, ...]:
         zeros = question.new_zeros(len(question), self.planner_hidden)
         return (zeros, zeros) if isinstance(self.planner, nn.LSTM) else (zeros,)
 
-    def follow(
+    @torch.no_grad()
+    def warm_up(
         self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
     ) -> PacmanState:
-        """The state after given histories, padded with actions of -1, as `act` reaches it step by step: only the frames
-        at which the planner is asked are looked at."""
+        """As `Navigator.warm_up`; only the frames at which the planner is queried are looked at."""
         state, walked = self.initial_state(questions), (actions[:, :1] >= 0).any(1).nonzero().squeeze(1)
         if not len(walked):
             return state
@@ -172,11 +172,13 @@ class Pacman(Navigator):
         targets = hierarchical_targets(actions, self.max_repeats)
         walk, step = targets.queries.nonzero(as_tuple=True)
         image = self.image_projection(features[walk, step].to(self.planner_head.weight.dtype))
-        inputs = torch.cat([image, state.question[walked][walk], self.action_embedding(targets.running[walk, step])], 1)
-        asked = targets.queries.sum(1)
-        padded = inputs.new_zeros(len(walked), int(asked.max()), inputs.shape[1])
+        inputs = torch.cat(
+            [image, state.question[walked][walk], self.action_embedding(targets.previous_action[walk, step])], 1
+        )
+        queried = targets.queries.sum(1)
+        padded = inputs.new_zeros(len(walked), int(queried.max()), inputs.shape[1])
         padded[walk, targets.planner_step[walk, step] + 1] = inputs
-        packed = pack_padded_sequence(padded, asked.cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(padded, queried.cpu(), batch_first=True, enforce_sorted=False)
         after = self.planner(packed)[1]
         length = (actions >= 0).sum(1)
         last_asked = torch.where(targets.queries, torch.arange(actions.shape[1], device=actions.device), -1).amax(1)
@@ -186,17 +188,19 @@ class Pacman(Navigator):
             hidden=tuple(
                 old.index_copy(0, walked, new.to(old.dtype)) for old, new in zip(state.hidden, hidden, strict=True)
             ),
-            running=state.running.index_copy(0, walked, actions.gather(1, length[:, None] - 1).squeeze(1)),
+            previous_action=state.previous_action.index_copy(
+                0, walked, actions.gather(1, length[:, None] - 1).squeeze(1)
+            ),
             repeats=state.repeats.index_copy(0, walked, length - last_asked),
         )
 
     def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
         """Asks both planner and controller of all agents; `act` asks the one whose turn it is."""
-        image, running = self._senses(state, features)
-        planner_logits, hidden = self._plan(state, image, running)
+        image, previous = self._encode(state, features)
+        planner_logits, hidden = self._plan(state, image, previous)
         return Decision(
             planner_logits=planner_logits,
-            controller_logits=self._control(state, image, running),
+            controller_logits=self._control(state, image, previous),
             may_repeat=self._may_repeat(state),
             hidden=hidden,
         )
@@ -206,60 +210,57 @@ class Pacman(Navigator):
         state: PacmanState,
         features: Float[Tensor, "N F"],
         *,
-        forced: Int64[Tensor, " N"] | None = None,
+        forced_action: Int64[Tensor, " N"] | None = None,
         active: Bool[Tensor, " N"] | None = None,
-        draws: Float[Tensor, "N 2"] | None = None,
+        noise: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[PacmanState, Int64[Tensor, " N"]]:
-        """One primitive step: the frames' features -> the next state and actions.
-
-        `forced` actions are taken instead of the agent's own (warm-up along a given history). Rows that are not `active`
-        keep their state and return STOP, whatever `forced` holds for them. With `draws`, uniform in 0..1, an action is
-        drawn from the distribution as it is, without `stop_odds`, in place of the best: the first for planner or action,
-        the second for the controller.
-        """
-        image, running = self._senses(state, features)
+        """As `Navigator.act`; of `noise` the first is for the planner, the second for the controller."""
+        image, previous = self._encode(state, features)
         repeat, of_planner = self._may_repeat(state), None
-        if forced is None:
-            of_planner, of_controller = (None, None) if draws is None else draws.unbind(1)
-            repeat = repeat & (choose(self._control(state, image, running), of_controller) == REPEAT)
+        if forced_action is None:
+            of_planner, of_controller = (None, None) if noise is None else noise.unbind(1)
+            repeat = repeat & (choose(self._control(state, image, previous), of_controller) == REPEAT)
         else:
-            repeat = repeat & (forced == state.running)
+            repeat = repeat & (forced_action == state.previous_action)
         active = torch.ones_like(repeat) if active is None else active
-        actions, hidden = torch.where(active, state.running, int(Action.STOP)), state.hidden
-        asked = (active & ~repeat).nonzero().squeeze(1)
-        if len(asked):
-            logits, planned = self._plan(rows(state, asked), image[asked], running[asked])
-            if forced is not None:
-                chosen = forced[asked]
+        actions, hidden = torch.where(active, state.previous_action, int(Action.STOP)), state.hidden
+        queried = (active & ~repeat).nonzero().squeeze(1)
+        if len(queried):
+            logits, planned = self._plan(rows(state, queried), image[queried], previous[queried])
+            if forced_action is not None:
+                chosen = forced_action[queried]
             else:
-                drawn = None if of_planner is None else of_planner[asked]
-                chosen = choose_action(logits, stop_odds=self.stop_odds, draws=drawn)
-            actions = actions.index_copy(0, asked, chosen)
+                drawn = None if of_planner is None else of_planner[queried]
+                chosen = choose_action(logits, stop_odds=self.stop_odds, noise=drawn)
+            actions = actions.index_copy(0, queried, chosen)
             hidden = tuple(
-                old.to(new.dtype).index_copy(0, asked, new) for new, old in zip(planned, hidden, strict=True)
+                old.to(new.dtype).index_copy(0, queried, new) for new, old in zip(planned, hidden, strict=True)
             )
         after = PacmanState(
             question=state.question,
             hidden=hidden,
-            running=torch.where(active, actions, state.running),
+            previous_action=torch.where(active, actions, state.previous_action),
             repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
         )
         return after, actions
 
-    def _senses(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
-        """What is seen, (N, image_size), and what runs, (N, action_size)."""
+    def planner_queried(self, state: PacmanState) -> Bool[Tensor, " N"]:
+        return state.repeats == 1
+
+    def _encode(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
+        """Vectors of the frames, (N, image_size), and of the previous actions, (N, action_size)."""
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
-        return image, self.action_embedding(state.running)
+        return image, self.action_embedding(state.previous_action)
 
     def _may_repeat(self, state: PacmanState) -> Bool[Tensor, " N"]:
-        return (state.running != START) & (state.repeats < self.max_repeats)
+        return (state.previous_action != START) & (state.repeats < self.max_repeats)
 
-    def _control(self, state: PacmanState, image: Tensor, running: Tensor) -> Float[Tensor, "N 2"]:
-        return self.controller(torch.cat([image, running, state.hidden[0].to(image.dtype)], dim=1))
+    def _control(self, state: PacmanState, image: Tensor, previous: Tensor) -> Float[Tensor, "N 2"]:
+        return self.controller(torch.cat([image, previous, state.hidden[0].to(image.dtype)], dim=1))
 
-    def _plan(self, state: PacmanState, image: Tensor, running: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _plan(self, state: PacmanState, image: Tensor, previous: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Logits (N, 4), and the hidden state after them."""
-        planner_input = torch.cat([image, state.question.to(image.dtype), running], dim=1)
+        planner_input = torch.cat([image, state.question.to(image.dtype), previous], dim=1)
         # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
         weights = (getattr(self.planner, name) for name in CELL)
         if isinstance(self.planner, nn.LSTM):

@@ -16,14 +16,14 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from eqa.models.navigators.action_selection import START
-from eqa.models.navigators.navigator import counted, labels, weights
+from eqa.models.navigators.navigator import loss_mask, targets, weights
 
 
 @runtime_checkable
-class Running(Protocol):
-    """What runs where walks go on: `models.navigators.pacman.PacmanState` is one."""
+class CarriedAction(Protocol):
+    """The action that walks go on with: `models.navigators.pacman.PacmanState` is one."""
 
-    running: Tensor  # (B,) int64
+    previous_action: Tensor  # (B,) int64
     repeats: Tensor  # (B,) int64
 
 
@@ -33,9 +33,9 @@ class HierarchicalTargets:
 
     queries: Tensor  # bool: the planner chooses action t
     controls: Tensor  # bool: the controller decides at frame t, that is wherever an action runs
-    repeats: Tensor  # bool, the controller's target: action t repeats the running one under the same planner decision
-    forced: Tensor  # bool: the controller must return because the limit is reached; no target for learning
-    running: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins
+    repeats: Tensor  # bool, the controller's target: action t repeats the previous one under the same planner decision
+    must_return: Tensor  # bool: the controller must return because the limit is reached; no target for learning
+    previous_action: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins
     planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 before the first
 
 
@@ -43,35 +43,35 @@ def hierarchical_targets(
     actions: Int64[Tensor, "B T"],
     max_repeats: int = 5,
     *,
-    asked: Bool[Tensor, "B T"] | None = None,
-    state: Running | None = None,
+    planner_queried: Bool[Tensor, "B T"] | None = None,
+    state: CarriedAction | None = None,
 ) -> HierarchicalTargets:
     """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
 
     The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
-    where it was `asked`, which an agent of its own may do within a run and choose the same action again. Walks that go on
-    from a `state`, rather than begin, say where.
+    where `planner_queried` says: an agent of its own may ask within a run, too, and choose the same action again. Walks
+    that go on from a `state`, rather than begin, say where.
     """
     valid = actions >= 0
     first = torch.ones_like(valid[:, :1])
     starts = torch.cat([first, actions[:, 1:] != actions[:, :-1]], dim=1)
     steps = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
-    if asked is None:
-        asked = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats == 0
-    before = torch.full_like(actions[:, :1], START) if state is None else state.running.cpu()[:, None]
+    if planner_queried is None:
+        planner_queried = (steps - torch.where(starts, steps, 0).cummax(1).values) % max_repeats == 0
+    before = torch.full_like(actions[:, :1], START) if state is None else state.previous_action.cpu()[:, None]
     repeated = torch.zeros_like(actions[:, :1]) if state is None else state.repeats.cpu()[:, None]
-    place = steps - torch.where(asked, steps, 0).cummax(1).values
-    place = torch.where(asked.cumsum(1) > 0, place, place + repeated)
-    queries = valid & asked
-    running = torch.cat([before, actions[:, :-1]], dim=1)
-    controls = valid & (running != START)
+    place = steps - torch.where(planner_queried, steps, 0).cummax(1).values
+    place = torch.where(planner_queried.cumsum(1) > 0, place, place + repeated)
+    queries = valid & planner_queried
+    previous_action = torch.cat([before, actions[:, :-1]], dim=1)
+    controls = valid & (previous_action != START)
     last_place = torch.cat([repeated - 1, place[:, :-1]], dim=1)
     return HierarchicalTargets(
         queries=queries,
         controls=controls,
         repeats=controls & ~queries,
-        forced=controls & (last_place == max_repeats - 1),
-        running=running,
+        must_return=controls & (last_place == max_repeats - 1),
+        previous_action=previous_action,
         planner_step=queries.long().cumsum(1) - queries.long() - 1,
     )
 
@@ -113,25 +113,25 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
     A decision weighs what its action does, whoever decides it: then the two parts together, as the chance that they give
     to an action, are weighted as a navigator without parts is.
     """
-    actions, wanted, counts, weight = batch["actions"].cpu(), labels(batch), counted(batch), weights(batch)
-    targets = hierarchical_targets(actions, max_repeats)
-    if "asked" in batch:
+    actions, wanted, counts, weight = batch["actions"].cpu(), targets(batch), loss_mask(batch), weights(batch)
+    split = hierarchical_targets(actions, max_repeats)
+    if "planner_queried" in batch:
         own = torch.arange(actions.shape[1]) >= batch["loss_from"].cpu()[:, None]
-        chosen = torch.where(own, batch["asked"].cpu(), targets.queries)
-        targets = hierarchical_targets(actions, max_repeats, asked=chosen, state=batch.get("state"))
-    repeats = targets.repeats if "asked" in batch else wanted == targets.running
+        chosen = torch.where(own, batch["planner_queried"].cpu(), split.queries)
+        split = hierarchical_targets(actions, max_repeats, planner_queried=chosen, state=batch.get("state"))
+    repeats = split.repeats if "planner_queried" in batch else wanted == split.previous_action
     num_walks, num_steps = actions.shape
 
-    walk, step = targets.queries.nonzero(as_tuple=True)
-    width = max(int(targets.queries.sum(1).max()), 1)
-    place = walk * width + targets.planner_step[walk, step] + 1
+    walk, step = split.queries.nonzero(as_tuple=True)
+    width = max(int(split.queries.sum(1).max()), 1)
+    place = walk * width + split.planner_step[walk, step] + 1
     scored = counts[walk, step]
-    control_walk, control_step = (targets.controls & ~targets.forced & counts).nonzero(as_tuple=True)
+    control_walk, control_step = (split.controls & ~split.must_return & counts).nonzero(as_tuple=True)
     frames, index = torch.unique(
         torch.cat([walk * num_steps + step, control_walk * num_steps + control_step]), return_inverse=True
     )
     planner_frame = torch.zeros(num_walks * width, dtype=torch.int64).scatter_(0, place, index[: len(walk)])
-    planner_input = torch.full((num_walks * width,), START).scatter_(0, place, targets.running[walk, step])
+    planner_input = torch.full((num_walks * width,), START).scatter_(0, place, split.previous_action[walk, step])
     return TeacherForcing(
         frames=frames,
         planner_frame=planner_frame.view(num_walks, width),
@@ -140,8 +140,8 @@ def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
         planner_target=wanted[walk, step][scored],
         planner_weight=weight[walk, step][scored],
         controller_frame=index[len(walk) :],
-        controller_planner=control_walk * (width + 1) + targets.planner_step[control_walk, control_step] + 1,
-        controller_input=targets.running[control_walk, control_step],
+        controller_planner=control_walk * (width + 1) + split.planner_step[control_walk, control_step] + 1,
+        controller_input=split.previous_action[control_walk, control_step],
         controller_target=repeats[control_walk, control_step].long(),
         controller_weight=weight[control_walk, control_step],
     )

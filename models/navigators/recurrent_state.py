@@ -1,9 +1,6 @@
-"""What agents carry from step to step, whichever navigator they have: some agents' rows of it, more rows, rows after a history.
+"""The state that agents carry from step to step, whichever navigator they have: some agents' rows of it, more rows.
 
-A navigator's state is a dataclass of tensors, or tuples of them, whose first axis counts agents. One that grows with each
-step (`Transformer`) has `aligned`, which brings it to a given number of steps.
-
-Axes: N agents, T steps, F features, L words.
+Axes: N agents, T steps.
 """
 
 from collections.abc import Callable
@@ -11,10 +8,30 @@ from dataclasses import fields
 from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int64
-from torch import Tensor, nn
+from jaxtyping import Bool, Int64
+from torch import Tensor
 
-State = TypeVar("State")
+
+class RecurrentState:
+    """A dataclass of tensors, or tuples of them, whose first axis counts agents."""
+
+    __slots__ = ()
+
+    @property
+    def num_steps(self) -> int:
+        """Length of what grows with each step (`Transformer`); 0 where nothing does."""
+        return 0
+
+    def aligned(self, steps: int) -> "RecurrentState":
+        """The same with room for so many steps."""
+        return self
+
+    def acted(self, actions: Int64[Tensor, " N"], active: Bool[Tensor, " N"]) -> "RecurrentState":
+        """The same after the active agents have taken actions."""
+        return self
+
+
+State = TypeVar("State", bound=RecurrentState)
 
 
 def rows(state: State, agents: Int64[Tensor, " M"]) -> State:
@@ -24,32 +41,8 @@ def rows(state: State, agents: Int64[Tensor, " M"]) -> State:
 
 def joined(first: State, second: State) -> State:
     """The agents of both, one after the other."""
-    if hasattr(first, "aligned"):
-        steps = max(first.num_steps, second.num_steps)
-        first, second = first.aligned(steps), second.aligned(steps)
-    return _mapped(lambda *tensors: torch.cat(tensors), first, second)
-
-
-@torch.no_grad()
-def after_history(
-    navigator: nn.Module,
-    questions: Int64[Tensor, "N L"],
-    features: Float[Tensor, "N T F"],
-    actions: Int64[Tensor, "N T"],
-) -> object:
-    """The state of agents that have walked given histories, each padded behind its end with actions of -1."""
-    if hasattr(navigator, "follow"):
-        return navigator.follow(questions, features, actions)
-    state = navigator.initial_state(questions)
-    for t in range(actions.shape[1]):
-        taken = actions[:, t]
-        state, _ = navigator.act(state, features[:, t].float(), forced=taken.clamp(min=0), active=taken >= 0)
-    return state
-
-
-def asked(state: object) -> Bool[Tensor, " N"] | None:
-    """Whose planner chose the last action; None for navigators without one."""
-    return state.repeats == 1 if hasattr(state, "repeats") else None
+    steps = max(first.num_steps, second.num_steps)
+    return _mapped(lambda *tensors: torch.cat(tensors), first.aligned(steps), second.aligned(steps))
 
 
 def _mapped(function: Callable[..., Tensor], *states: State) -> State:

@@ -9,18 +9,19 @@ Axes: B walks, T steps (frame t is seen before action t), S actions that count, 
 H heads, D size of a step's vector, E of a head's, Q question.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS, Action
-from eqa.models.navigators.action_selection import START, checked_odds, choose_action, first_of
-from eqa.models.navigators.inputs import Senses
+from eqa.envs.actions import NUM_ACTIONS
+from eqa.models.navigators.action_selection import START, checked_odds
+from eqa.models.navigators.inputs import ObservationEncoder
 from eqa.models.navigators.navigator import FlatNavigator
-from eqa.models.registry import rebuildable
+from eqa.models.navigators.recurrent_state import RecurrentState
+from eqa.models.registry import register
 
 UNSEEN = -1  # place of a step that an agent did not take
 
@@ -58,14 +59,17 @@ class Block(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class TransformerState:
+class TransformerState(RecurrentState):
     """What N agents carry from step to step: T steps, some of which an agent may not have taken."""
 
     question: Float[Tensor, "N Q"]
     keys: tuple[Float[Tensor, "N H T E"], ...]  # of each layer
     values: tuple[Float[Tensor, "N H T E"], ...]
     places: Int64[Tensor, "N T"]  # the agent's how-manieth step it was; UNSEEN where it took none
-    running: Int64[Tensor, " N"]  # the action taken last, START at first
+    previous_action: Int64[Tensor, " N"]  # START at first
+
+    def acted(self, actions: Int64[Tensor, " N"], active: Bool[Tensor, " N"]) -> "TransformerState":
+        return replace(self, previous_action=torch.where(active, actions, self.previous_action))
 
     @property
     def num_steps(self) -> int:
@@ -79,10 +83,10 @@ class TransformerState:
             return tuple(F.pad(tensor, (0, 0, more, 0)) for tensor in old)
 
         places = F.pad(self.places, (more, 0), value=UNSEEN)
-        return TransformerState(self.question, longer(self.keys), longer(self.values), places, self.running)
+        return TransformerState(self.question, longer(self.keys), longer(self.values), places, self.previous_action)
 
 
-@rebuildable
+@register
 class Transformer(FlatNavigator):
     """Chooses at every step. `size` has to be a multiple of `num_heads`."""
 
@@ -106,7 +110,7 @@ class Transformer(FlatNavigator):
         if size % num_heads:
             raise ValueError(f"size: expected a multiple of num_heads={num_heads}, got {size}")
         self.stop_odds = checked_odds(stop_odds)
-        self.senses = Senses(
+        self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
             image_size=image_size,
@@ -116,7 +120,7 @@ class Transformer(FlatNavigator):
             dropout=dropout,
             with_question=with_question,
         )
-        self.enter = nn.Linear(self.senses.size, size)
+        self.enter = nn.Linear(self.observation_encoder.size, size)
         self.blocks = nn.ModuleList([Block(size, num_heads=num_heads, dropout=dropout) for _ in range(num_layers)])
         self.head = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, NUM_ACTIONS))
         slopes = 2.0 ** (-8.0 * torch.arange(1, num_heads + 1) / num_heads)
@@ -124,7 +128,7 @@ class Transformer(FlatNavigator):
 
     def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
         """Logits of the actions that count, as `decisions` lists them."""
-        steps = self.enter(self.senses.along(batch))
+        steps = self.enter(self.observation_encoder.along(batch))
         places = torch.arange(steps.shape[1], device=steps.device).unsqueeze(0)
         bias = self._bias(places, places)
         for block in self.blocks:
@@ -132,22 +136,20 @@ class Transformer(FlatNavigator):
         return self.head(steps.flatten(0, 1)[batch["decisions"].place])
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> TransformerState:
-        """Agents that have seen nothing yet; encodes each question once."""
-        question = self.senses.hearing(questions)
+        question = self.observation_encoder.question_input(questions)
         heads = self.blocks[0].num_heads
         empty = (question.new_zeros(len(questions), heads, 0, self.enter.out_features // heads),) * len(self.blocks)
-        places, running = questions.new_zeros(len(questions), 0), torch.full_like(questions[:, 0], START)
-        return TransformerState(question, empty, empty, places, running)
+        places, previous_action = questions.new_zeros(len(questions), 0), torch.full_like(questions[:, 0], START)
+        return TransformerState(question, empty, empty, places, previous_action)
 
     def decide(
-        self, state: TransformerState, features: Float[Tensor, "N F"], *, active: Bool[Tensor, " N"]
+        self, state: TransformerState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
     ) -> tuple[Float[Tensor, "N 4"], TransformerState]:
-        """Logits, and the state with the frame taken up by those who are active."""
         place = (state.places != UNSEEN).sum(1, keepdim=True)
         # A row that is not active looks at its own step too: nobody reads what it finds, but a softmax over nothing is nan.
         places = torch.cat([state.places, place], dim=1)
         bias = self._bias(place, places)
-        steps = self.enter(self.senses(features, state.question, state.running)).unsqueeze(1)
+        steps = self.enter(self.observation_encoder(features, state.question, state.previous_action)).unsqueeze(1)
         keys, values = [], []
         for block, old_keys, old_values in zip(self.blocks, state.keys, state.values, strict=True):
             queries, new_keys, new_values = block.split(steps)
@@ -155,27 +157,8 @@ class Transformer(FlatNavigator):
             values.append(torch.cat([old_values, new_values], dim=2))
             steps = block(steps, queries, keys[-1], values[-1], bias)
         places = torch.cat([state.places, torch.where(active[:, None], place, UNSEEN)], dim=1)
-        after = TransformerState(state.question, tuple(keys), tuple(values), places, state.running)
+        after = TransformerState(state.question, tuple(keys), tuple(values), places, state.previous_action)
         return self.head(steps[:, 0]), after
-
-    def act(
-        self,
-        state: TransformerState,
-        features: Float[Tensor, "N F"],
-        *,
-        forced: Int64[Tensor, " N"] | None = None,
-        active: Bool[Tensor, " N"] | None = None,
-        draws: Float[Tensor, "N 2"] | None = None,
-    ) -> tuple[TransformerState, Int64[Tensor, " N"]]:
-        """One step, as `Pacman.act`."""
-        active = torch.ones_like(state.running, dtype=torch.bool) if active is None else active
-        logits, after = self.decide(state, features, active=active)
-        actions = forced
-        if forced is None:
-            actions = choose_action(logits, stop_odds=self.stop_odds, draws=first_of(draws))
-        running = torch.where(active, actions, state.running)
-        after = TransformerState(after.question, after.keys, after.values, after.places, running)
-        return after, torch.where(active, actions, int(Action.STOP))
 
     def _bias(self, now: Int64[Tensor, "B T"], then: Int64[Tensor, "B T2"]) -> Float[Tensor, "B H T T2"]:
         """What is added to the attention of steps at places `now` to those at `then`: -inf where it must not look."""

@@ -15,7 +15,7 @@ from eqa.data.batches.imitation import LastFrames, Walks
 from eqa.data.batches.sampling import num_decisions
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
 from eqa.data.generated import Recorder
-from eqa.data.questions.spawns import place
+from eqa.data.questions.spawns import add_spawns
 from eqa.data.questions.view_points import ViewPointFinder
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import Action
@@ -27,7 +27,7 @@ from eqa.envs.simulator import Goal
 from eqa.models.agents.agent import EpisodeBatch
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.imitation import AnswererImitation, NavigatorImitation
 from eqa.models.navigators.pacman import Pacman
 
@@ -49,8 +49,8 @@ class Timed:
             self.calls += 1
 
 
-def eyes() -> Eyes:
-    return Eyes(load_encoder() if WEIGHTS.exists() else Encoder())
+def make_extractor() -> FeatureExtractor:
+    return FeatureExtractor(load_encoder() if WEIGHTS.exists() else Encoder())
 
 
 def some_episodes(house: House, count: int) -> list[Episode]:
@@ -76,10 +76,10 @@ def record(args: argparse.Namespace) -> tuple[list[Recording], dict[str, float]]
     """Demonstrations of a few houses, and the seconds that each step took."""
     houses = {h.id: h for h in (generate_house(seed=0, split="train", index=k) for k in range(args.houses + 1))}
     world = HouseWorld(houses.__getitem__)
-    recorder, walk = Recorder(world, eyes()), Timed(place)
+    recorder, walk = Recorder(world, make_extractor()), Timed(add_spawns)
     asked = [some_episodes(house, args.episodes) for house in houses.values()]
     first = next(iter(houses.values()))
-    recorder(first.id, place(first, asked[0]))  # compiles
+    recorder(first.id, add_spawns(first, asked[0]))  # compiles
     episodes = [walk(house, of_house) for house, of_house in list(zip(houses.values(), asked, strict=True))[1:]]
     recorder.encode, world.distances, world.open = (Timed(f) for f in (recorder.encode, world.distances, world.open))
     recorder = Timed(recorder)
@@ -155,15 +155,15 @@ def _print_learning(
 
 def bench_play(args: argparse.Namespace) -> None:
     house = generate_house(seed=0, split="train", index=0)
-    see = eyes()
+    extractor = make_extractor()
     episode = some_episodes(house, 1)[0]
-    navigator = Pacman(64, see.encoder.feature_size)
+    navigator = Pacman(64, extractor.encoder.feature_size)
     for num in args.agents:
         simulator = HouseSimulator([house], num_agents=num)
         free = simulator.floors[0].centres
         poses = np.column_stack([free[np.linspace(0, len(free) - 1, num).astype(int)], np.zeros(num)])
         simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
-        see_again = Timed(see)
+        see_again = Timed(extractor)
         agent = NavigatorAgent(navigator, see_again)
         nothing = torch.empty(num, 0, dtype=torch.int64)
         questions, ids = ["what is it?"] * num, torch.ones((num, 8), dtype=torch.int64)

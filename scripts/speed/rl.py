@@ -26,21 +26,21 @@ from eqa.envs.house.house import House
 from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.reinforce import NavigatorReinforcement
-from eqa.models.learning.rl_data import PracticeData
+from eqa.models.learning.rl_data import RolloutData
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.run_record import forget_peak_memory, peak_memory_gb
-from eqa.scripts.speed.pipeline import eyes, record
+from eqa.scripts.speed.pipeline import make_extractor, record
 
-STAGE = Path(__file__).parents[2] / "configs" / "stage" / "practice.yaml"
+STAGE = Path(__file__).parents[2] / "configs" / "stage" / "reinforce.yaml"
 PARTS = ("scenes", "history", "render", "encode", "policy", "simulate", "answer", "learn")
 
 
 class FewHouses(GeneratedEQA):
     """Some houses, and what is asked and shown in them, without a data folder."""
 
-    def __init__(self, demos: Demonstrations, encode: Eyes) -> None:
+    def __init__(self, demos: Demonstrations, encode: FeatureExtractor) -> None:
         self.encode, self._demos = encode, demos
 
     def build(self) -> None:
@@ -59,21 +59,21 @@ class FewHouses(GeneratedEQA):
 
 
 class Watched:
-    """Eyes that remember how many frames they were shown at a time, and the most frames of all."""
+    """A feature extractor that remembers how many frames it was shown at a time, and the most frames of all."""
 
-    def __init__(self, see: Eyes) -> None:
-        self.see, self.encoder, self.frames, self.sizes = see, see.encoder, np.empty(0), []
+    def __init__(self, extractor: FeatureExtractor) -> None:
+        self.extractor, self.encoder, self.frames, self.sizes = extractor, extractor.encoder, np.empty(0), []
 
     def __call__(self, rgb: torch.Tensor) -> torch.Tensor:
         self.sizes.append(len(rgb))
         self.frames = rgb if len(rgb) > len(self.frames) else self.frames
-        return self.see(rgb)
+        return self.extractor(rgb)
 
     def again(self) -> float:
         """Seconds for the batches since the last time, which are forgotten."""
         begin = time.perf_counter()
         for size in self.sizes:
-            self.see(self.frames[:size])
+            self.extractor(self.frames[:size])
         self.sizes = []
         return time.perf_counter() - begin
 
@@ -107,7 +107,7 @@ def untrained(source: FewHouses, *, stops: float) -> NeuralAgent:
     with torch.no_grad():
         navigator.planner_head.bias[Action.STOP] += float(np.log(stops))
     answerer = Answerer(sizes[0], len(source.vocabulary.answers), sizes[1])
-    return NeuralAgent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"row": "PACMAN+Q"})
+    return NeuralAgent(source.encode.encoder, navigator, answerer, source.vocabulary, config={"name": "PACMAN+Q"})
 
 
 def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:
@@ -121,16 +121,16 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
         "houses": args.houses,
         "updates": args.repeats + 1,
         "num_envs": num_envs,
-        "spawn": {"start": args.spawn, "step": 0, "turned": 0.0},
+        "spawn": {"start": args.spawn, "step": 0, "random_heading": 0.0},
         "val_questions": 1,
         "checkpoint": str(agent),
         "seed": 0,
     }
-    data = PracticeData(source, **{**of_data, **given})
+    data = RolloutData(source, **{**of_data, **given})
     data.setup("fit")
     rollouts = data.rollouts["train"]
-    rollouts.eyes = Watched(rollouts.eyes)
-    turns = Turns(rollouts.eyes)
+    rollouts.extractor = Watched(rollouts.extractor)
+    turns = Turns(rollouts.extractor)
     trainer = pl.Trainer(
         max_epochs=1,
         limit_val_batches=0,
@@ -164,14 +164,14 @@ def bench_rl(args: argparse.Namespace) -> None:
     console.quiet = True
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    see = eyes()
-    see = Eyes(see.encoder.to(device)) if device == "cuda" else see
+    extractor = make_extractor()
+    extractor = FeatureExtractor(extractor.encoder.to(device)) if device == "cuda" else extractor
     recordings, _ = record(args)
     with tempfile.TemporaryDirectory() as folder:
         parts = {r.episodes[0].scene_id: r for r in recordings}
         path, agent = Path(folder) / "train.h5", Path(folder) / "agent.ckpt"
         list(build(path, [e for r in recordings for e in r.episodes], lambda i, _: parts[i], configuration={}))
-        source = FewHouses(Demonstrations.open(path), see)
+        source = FewHouses(Demonstrations.open(path), extractor)
         untrained(source, stops=args.stops).save(agent)
         print(
             f"rl: updates of at least {args.walks} walks in {args.houses} houses, {device}, {torch.get_num_threads()} "

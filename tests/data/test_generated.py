@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from eqa.data.generated import Recorder
-from eqa.data.questions.spawns import place, walk_anew
+from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.house import House
@@ -40,8 +40,8 @@ def recorder() -> Recorder:
 
 
 def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder: Recorder) -> None:
-    placed = place(small_house(), [episode(0), episode(1, (1.0, 2.0, 0.0))])
-    recording = recorder("small-0", placed)
+    with_spawns = add_spawns(small_house(), [episode(0), episode(1, (1.0, 2.0, 0.0))])
+    recording = recorder("small-0", with_spawns)
     ends = np.cumsum(recording.lengths) - 1
     assert (
         len(recording.actions)
@@ -55,9 +55,9 @@ def test_a_recording_has_a_frame_a_pose_and_a_distance_for_each_action(recorder:
     for e, first in zip(recording.episodes, np.concatenate([[0], ends[:-1] + 1]), strict=True):
         assert e.start == pytest.approx(tuple(recording.poses[first]))
     again = Recorder(recorder.world, recorder.encode, lambda _, here: walk_anew(small_house(), here, 1))(
-        "small-0", placed
+        "small-0", with_spawns
     )
-    assert [e.start for e in again.episodes] != [e.start for e in placed]
+    assert [e.start for e in again.episodes] != [e.start for e in with_spawns]
     begins = np.concatenate([[0], np.cumsum(again.lengths)[:-1]])
     assert [e.start for e in again.episodes] == [pytest.approx(tuple(again.poses[first])) for first in begins]
     with pytest.raises(ValueError, match="'small-0': has no walk"):

@@ -16,7 +16,7 @@ from eqa.envs.annotations import PALETTE, Annotations, Region, Thing
 from eqa.envs.episode import Episode, Pose, Spawn
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, Walk
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from tests.helpers.toy_room import Pooled
 
 FIELD_M, HALF_M, HIGH_M, AWAY_M = 8.0, 0.4, 1.6, 1.2  # of the field, the box, the box, and from which it is looked at
@@ -177,7 +177,7 @@ class BoxSource(Source):
     walks, world = 1, BoxWorld()
 
     def __init__(self, **of_others: object) -> None:
-        self.encode = Eyes(Pooled())
+        self.encode = FeatureExtractor(Pooled())
         self._demos = self._walked()
 
     def fingerprints(self) -> dict:

@@ -140,7 +140,7 @@ def damaged_home(text: str, dice: random.Random) -> bytes:
 
 def readers(folder: Path) -> dict[str, tuple[str, Callable, Callable, Callable]]:
     """Of each reader: a file's name under `folder`, what is whole in it, how to damage that, and the reader."""
-    from tests import fuzzed_files as files  # what it needs is imported before memory is limited
+    from tests.helpers import fuzzed_files as files  # what it needs is imported before memory is limited
 
     gz = packed(gzip.compress, damaged_json)
     xz = packed(lzma.compress, damaged_lines)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import torch
 
-from eqa.data.questions.spawns import place
+from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.envs.house.simulator import HouseWorld
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.human import Game, tasks_of
 from eqa.models.evaluation.replays import Replays
 from tests.helpers.small_house import small_house
@@ -20,7 +20,7 @@ CONFIGURATION = {"encoder": "tiny", "split": "test"}
 
 
 def episodes() -> list[Episode]:
-    return place(small_house(), [episode(0), episode(1)])
+    return add_spawns(small_house(), [episode(0), episode(1)])
 
 
 def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIGURATION) -> Game:
@@ -31,7 +31,7 @@ def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIG
         tasks_of(asked, spawn, seed=0),
         world=HouseWorld(lambda _: small_house()),
         answers=Vocabulary.of(asked).answers,
-        eyes=Eyes(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
+        extractor=FeatureExtractor(Encoder(channels=(4, 8, 8, 8)), precision="float32"),
         folder=folder,
         configuration=configuration,
         clock=lambda: float(next(seconds)),

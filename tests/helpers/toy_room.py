@@ -20,10 +20,10 @@ from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.pictures import frames_along
 from eqa.models.navigators.pacman import Pacman
-from eqa.models.registry import rebuildable
+from eqa.models.registry import register
 from tests.helpers.small_house import small_house
 
 GRID, TURNS = 4, 9
@@ -31,7 +31,7 @@ COLORS, SIDES = ("red", "blue"), {"left": Action.LEFT, "right": Action.RIGHT}
 MIDDLE = (2.0, 2.0)
 
 
-@rebuildable
+@register
 class Pooled(Encoder):
     """Frames averaged over GRID x GRID places, as an encoder."""
 
@@ -50,11 +50,11 @@ class Pooled(Encoder):
         return (nn.functional.adaptive_avg_pool2d(frames, GRID) * self.scale).flatten(1)
 
 
-@rebuildable
+@register
 class KnowsColors(nn.Module):
     """Answers with the colour of what it sees in the last frame; "white" where there is none."""
 
-    num_frames, also_back = 5, ()
+    num_frames, earlier_frames = 5, ()
 
     def __init__(self, answers: list[str]):
         super().__init__()
@@ -71,7 +71,7 @@ class ToyRooms(GeneratedEQA):
     """Takes and leaves alone what the configuration says of houses."""
 
     def __init__(self, **of_houses: object) -> None:
-        self.encode, self.walks = Eyes(Pooled()), 1
+        self.encode, self.walks = FeatureExtractor(Pooled()), 1
         self.rooms = {f"{color}-{side}": room_with(color, side) for color in COLORS for side in SIDES}
         self._demos = demonstrations(self.rooms, self.encode)
 
@@ -101,7 +101,7 @@ def room_with(color: str, side: str) -> House:
     return replace(empty, rooms=empty.rooms[:1], walls=empty.walls[:4], openings=[], objects=[painted])
 
 
-def demonstrations(rooms: dict[str, House], encode: Eyes) -> Demonstrations:
+def demonstrations(rooms: dict[str, House], encode: FeatureExtractor) -> Demonstrations:
     """Turns to the sofa in each room."""
     episodes, actions, poses = [], [], []
     for house in rooms:
@@ -127,11 +127,11 @@ def demonstrations(rooms: dict[str, House], encode: Eyes) -> Demonstrations:
         actions=np.array(actions, np.int8),
         poses=poses,
         distance_m=np.zeros(len(actions), np.float32),
-        labels=np.array(actions, np.int8),
+        targets=np.array(actions, np.int8),
     )
 
 
-def untrained_agent(source: ToyRooms, row: str = "PACMAN+Q") -> NeuralAgent:
+def untrained_agent(source: ToyRooms, name: str = "PACMAN+Q") -> NeuralAgent:
     """One that has learned nothing yet, but knows colours."""
     torch.manual_seed(0)
     words, answers = source.vocabulary.words, source.vocabulary.answers
@@ -139,5 +139,5 @@ def untrained_agent(source: ToyRooms, row: str = "PACMAN+Q") -> NeuralAgent:
         len(words), Pooled.feature_size, planner_hidden=32, controller_hidden=16, image_size=16, question_hidden=16
     )
     return NeuralAgent(
-        source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"row": row}
+        source.encode.encoder, navigator, KnowsColors(list(answers)), source.vocabulary, config={"name": name}
     )

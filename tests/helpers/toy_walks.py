@@ -93,7 +93,7 @@ def _walks(num: int, seed: int) -> Demonstrations:
         actions=np.concatenate(actions),
         poses=np.zeros((ends[-1], 3)),
         distance_m=np.zeros(ends[-1], np.float32),
-        labels=np.concatenate(actions),
+        targets=np.concatenate(actions),
     )
 
 

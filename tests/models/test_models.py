@@ -27,7 +27,7 @@ def small_pacman(**changes) -> Pacman:
 def reference_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
     """The released code's rule, step by step (reference 2.2)."""
     out = {name: [] for name in ("planner_in", "planner_out", "planner_frames")}
-    out |= {name: [] for name in ("frames", "running", "targets", "planner_index", "forced")}
+    out |= {name: [] for name in ("frames", "running", "targets", "planner_index", "must_return")}
     previous, fresh, repeats, planner = START, START, 0, -1
     for t, action in enumerate(walk):
         returned = action != previous
@@ -36,7 +36,7 @@ def reference_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
             out["running"].append(fresh)
             out["targets"].append(int(not returned))
             out["planner_index"].append(planner)
-            out["forced"].append(int(previous is None))
+            out["must_return"].append(int(previous is None))
         if returned:
             out["planner_in"].append(fresh)
             out["planner_out"].append(action)
@@ -55,14 +55,14 @@ def vectorised_targets(walk: list[int], limit: int) -> dict[str, list[int]]:
     assert torch.equal(actions, before)
     queries, controls = targets.queries[0], targets.controls[0]
     return {
-        "planner_in": targets.running[0][queries].tolist(),
+        "planner_in": targets.previous_action[0][queries].tolist(),
         "planner_out": actions[0][queries].tolist(),
         "planner_frames": queries.nonzero().flatten().tolist(),
         "frames": controls.nonzero().flatten().tolist(),
-        "running": targets.running[0][controls].tolist(),
+        "running": targets.previous_action[0][controls].tolist(),
         "targets": targets.repeats[0][controls].long().tolist(),
         "planner_index": targets.planner_step[0][controls].tolist(),
-        "forced": targets.forced[0][controls].long().tolist(),
+        "must_return": targets.must_return[0][controls].long().tolist(),
     }
 
 
@@ -75,7 +75,7 @@ def test_hierarchical_targets_match_the_first_reference_example():
     assert targets["running"] == [FORWARD, FORWARD, LEFT, LEFT, FORWARD, FORWARD, FORWARD, RIGHT]
     assert targets["targets"] == [1, 0, 1, 0, 1, 1, 0, 0]
     assert targets["planner_index"] == [0, 0, 1, 1, 2, 2, 2, 3]
-    assert not any(targets["forced"])
+    assert not any(targets["must_return"])
 
 
 def test_hierarchical_targets_match_the_second_reference_example():
@@ -83,13 +83,13 @@ def test_hierarchical_targets_match_the_second_reference_example():
     assert targets["planner_out"] == [FORWARD, FORWARD, STOP]
     assert targets["planner_frames"] == [0, 5, 7]
     assert targets["targets"] == [1, 1, 1, 1, 0, 1, 0]
-    assert targets["forced"] == [0, 0, 0, 0, 1, 0, 0]
+    assert targets["must_return"] == [0, 0, 0, 0, 1, 0, 0]
 
 
 def test_hierarchical_targets_match_the_third_reference_example():
     targets = vectorised_targets([FORWARD] * 5 + [STOP], 5)
     assert targets["targets"] == [1, 1, 1, 1, 0]
-    assert targets["forced"] == [0, 0, 0, 0, 1]
+    assert targets["must_return"] == [0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -114,14 +114,16 @@ def test_forced_single_steps_equal_teacher_forcing(planner):
         for t in range(batch["actions"].shape[1]):
             decision = navigator.decide(state, batch["features"][:, t])
             active = batch["actions"][:, t] >= 0
-            state, actions = navigator.act(state, batch["features"][:, t], forced=batch["actions"][:, t], active=active)
+            state, actions = navigator.act(
+                state, batch["features"][:, t], forced_action=batch["actions"][:, t], active=active
+            )
             assert torch.equal(actions, torch.where(active, batch["actions"][:, t], STOP))
             for b in active.nonzero().flatten().tolist():
                 if t < batch["loss_from"][b]:
                     continue
                 if targets.queries[b, t]:
                     stepped["planner", b, t] = decision.planner_logits[b]
-                if targets.controls[b, t] and not targets.forced[b, t]:
+                if targets.controls[b, t] and not targets.must_return[b, t]:
                     assert decision.may_repeat[b]
                     stepped["controller", b, t] = decision.controller_logits[b]
                 elif t > 0:
@@ -157,9 +159,9 @@ def test_the_loss_equals_a_plain_sum_over_the_steps_of_each_walk():
                 decision = navigator.decide(state, features)
                 if t in targets["planner_frames"]:
                     planner_terms.append(decision.planner_logits.log_softmax(1)[0, action])
-                if t > 0 and not targets["forced"][t - 1]:
+                if t > 0 and not targets["must_return"][t - 1]:
                     controller_terms.append(decision.controller_logits.log_softmax(1)[0, targets["targets"][t - 1]])
-                state, _ = navigator.act(state, features, forced=torch.tensor([action]))
+                state, _ = navigator.act(state, features, forced_action=torch.tensor([action]))
         losses = navigator.loss(batch)
     means = {
         name: -torch.stack(terms).mean()
@@ -190,7 +192,7 @@ def test_an_agent_stops_once_the_odds_make_stop_the_likeliest_and_draws_without_
         assert (ready.act(state, features)[1] == (STOP if stops else FORWARD)).all()
         assert (plain.act(state, features)[1] == FORWARD).all()
         torch.manual_seed(0)
-        drawn = (ready.act(state, features, draws=torch.rand(500, 2))[1] == STOP).float().mean()
+        drawn = (ready.act(state, features, noise=torch.rand(500, 2))[1] == STOP).float().mean()
         assert abs(drawn - stop) < 0.04
     with pytest.raises(ValueError, match="stop_odds"):
         small_pacman(stop_odds=0.0)
@@ -248,11 +250,15 @@ def test_inactive_agents_keep_their_state_and_stop():
     questions = torch.from_numpy(rng.integers(1, 9, (4, 5)))
     state = navigator.initial_state(questions)
     features = torch.from_numpy(rng.standard_normal((4, 6)).astype(np.float32))
-    state, _ = navigator.act(state, features, forced=torch.tensor([0, 1, 2, 0]))
+    state, _ = navigator.act(state, features, forced_action=torch.tensor([0, 1, 2, 0]))
     active = torch.tensor([True, False, True, False])
     after, actions = navigator.act(state, features, active=active)
     assert actions[~active].tolist() == [STOP, STOP]
-    for old, new in ((state.running, after.running), (state.repeats, after.repeats), *zip(state.hidden, after.hidden)):
+    for old, new in (
+        (state.previous_action, after.previous_action),
+        (state.repeats, after.repeats),
+        *zip(state.hidden, after.hidden),
+    ):
         assert torch.equal(old[~active], new[~active])
 
 
@@ -277,7 +283,7 @@ def test_sampling_follows_the_softmax():
     navigator.planner_head.weight.data.zero_()
     navigator.planner_head.bias.data[:] = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
     state = navigator.initial_state(torch.ones(20000, 2, dtype=torch.int64))
-    _, actions = navigator.act(state, torch.zeros(20000, 6), draws=torch.rand(20000, 2))
+    _, actions = navigator.act(state, torch.zeros(20000, 6), noise=torch.rand(20000, 2))
     torch.testing.assert_close(actions.bincount() / 20000, torch.tensor([0.5, 0.3, 0.15, 0.05]), atol=0.015, rtol=0)
 
 
@@ -338,8 +344,8 @@ def test_agent_survives_saving_and_loading(tmp_path):
     again = NeuralAgent.load(tmp_path / "agent.ckpt")
     assert (again.vocabulary, again.config) == (agent.vocabulary, agent.config)
     rgb = frames(2)[:, :96, :96]
-    features = agent.eyes("float32")(rgb)
-    assert torch.equal(again.eyes("float32")(rgb), features)
+    features = agent.extractor("float32")(rgb)
+    assert torch.equal(again.extractor("float32")(rgb), features)
     questions = torch.from_numpy(VOCABULARY.encode_batch(["what color is the sofa?"] * 2))
     assert torch.equal(again.answerer(features[:, None], questions), agent.answerer(features[:, None], questions))
     old, new = (a.navigator.decide(a.navigator.initial_state(questions), features) for a in (agent, again))

@@ -6,21 +6,21 @@ import subprocess
 import numpy as np
 import pytest
 
-from eqa.models import run_card
-from eqa.models.run_record import RunCard, commit, peak_memory_gb
+from eqa.models import run_record
+from eqa.models.run_record import RunRecord, commit, peak_memory_gb
 
 
-def card(folder, **changes) -> RunCard:
-    facts = {"row": "PACMAN+Q", "seed": 3, "configuration": {"seed": 3}, "data": {"questions": "abc"}}
-    return RunCard(folder, **{**facts, **changes})
+def record(folder, **changes) -> RunRecord:
+    facts = {"name": "PACMAN+Q", "seed": 3, "configuration": {"seed": 3}, "data": {"questions": "abc"}}
+    return RunRecord(folder, **{**facts, **changes})
 
 
 def read(folder) -> dict:
     return json.loads((folder / "run.json").read_text())
 
 
-def test_the_card_is_whole_from_the_start_and_completed_by_stages(tmp_path):
-    one = card(tmp_path)
+def test_the_record_is_whole_from_the_start_and_completed_by_stages(tmp_path):
+    one = record(tmp_path)
     start = read(tmp_path)
     with one.stage("navigator"):
         one.write()
@@ -28,7 +28,7 @@ def test_the_card_is_whole_from_the_start_and_completed_by_stages(tmp_path):
     end = read(tmp_path)
     assert start.keys() == end.keys()
     assert {
-        "row": "PACMAN+Q",
+        "name": "PACMAN+Q",
         "seed": 3,
         "configuration": {"seed": 3},
         "data": {"questions": "abc"},
@@ -41,10 +41,10 @@ def test_the_card_is_whole_from_the_start_and_completed_by_stages(tmp_path):
 
 def test_a_resumed_run_adds_up_its_times_and_names_each_commit(tmp_path, monkeypatch):
     clock = iter(np.arange(100, 200, 10.0))
-    monkeypatch.setattr(run_card.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(run_record.time, "monotonic", lambda: next(clock))
     for name in ("aaa", "bbb+changes", "bbb+changes"):
-        monkeypatch.setattr(run_card, "commit", lambda name=name: name)
-        one = card(tmp_path)
+        monkeypatch.setattr(run_record, "commit", lambda name=name: name)
+        one = record(tmp_path)
         with pytest.raises(KeyboardInterrupt), one.stage("navigator"):
             raise KeyboardInterrupt
         clock = iter(np.arange(100, 200, 10.0))
@@ -55,7 +55,7 @@ def test_a_resumed_run_adds_up_its_times_and_names_each_commit(tmp_path, monkeyp
 
 
 def test_changed_files_are_said_to_be_changed_and_no_repository_is_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_card, "ROOT", tmp_path)
+    monkeypatch.setattr(run_record, "ROOT", tmp_path)
     assert commit() == "unknown"
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
@@ -67,13 +67,13 @@ def test_changed_files_are_said_to_be_changed_and_no_repository_is_unknown(tmp_p
 
 
 def test_each_stage_has_a_peak_of_its_own(tmp_path):
-    one = card(tmp_path)
+    one = record(tmp_path)
     with one.stage("large"):
         held = np.ones(60_000_000)
         del held
     with one.stage("small"):
         pass
-    if not run_card.PROCESS.exists():
+    if not run_record.PROCESS.exists():
         pytest.skip("only Linux measures a peak anew")
     stages = read(tmp_path)["stages"]
     assert stages["large"]["memory_gb"] - stages["small"]["memory_gb"] == pytest.approx(0.48, abs=0.05)

@@ -58,9 +58,11 @@ def test_a_sweep_makes_what_single_runs_make_and_skips_what_is_finished(tmp_path
     assert not same(weights(tmp_path / "toy_seed-0"), weights(alone))
     for stage in STAGES:
         assert logged(tmp_path / "toy_seed-1" / stage) == logged(alone / stage)
-    cards = [json.loads((tmp_path / f"toy_seed-{seed}" / "run.json").read_text()) for seed in (0, 1)]
-    assert [card["seed"] for card in cards] == [0, 1]
-    assert all(card["command"].endswith(f"seed={card['seed']}") and "-m" not in card["command"] for card in cards)
+    records = [json.loads((tmp_path / f"toy_seed-{seed}" / "run.json").read_text()) for seed in (0, 1)]
+    assert [record["seed"] for record in records] == [0, 1]
+    assert all(
+        record["command"].endswith(f"seed={record['seed']}") and "-m" not in record["command"] for record in records
+    )
     written = (tmp_path / "toy_seed-1" / "weights.pt").stat().st_mtime_ns
     (tmp_path / "toy_seed-0" / "finished").unlink()
     output = train(*words)
@@ -74,8 +76,8 @@ def test_two_processes_make_one_run_folder_with_the_numbers_of_one(tmp_path):
     output = train("dropout=0.0", "trainer.devices=2", "trainer.strategy=ddp", f"hydra.run.dir={tmp_path / 'two'}")
     assert output.count("run folder") == 2
     assert same(weights(tmp_path / "one"), weights(tmp_path / "two"), atol=1e-4)
-    card = json.loads((tmp_path / "two" / "run.json").read_text())
-    assert set(card["stages"]) == {"data", *STAGES, "results"} and "trainer.devices=2" in card["command"]
+    record = json.loads((tmp_path / "two" / "run.json").read_text())
+    assert set(record["stages"]) == {"data", *STAGES, "results"} and "trainer.devices=2" in record["command"]
 
 
 @pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.slow)])

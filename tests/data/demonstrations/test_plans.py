@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from eqa.data.demonstrations.plans import Looks, best_views, looks, to_best_views, worths
-from eqa.data.questions.spawns import place
+from eqa.data.demonstrations.plans import ViewContents, best_views, to_best_views, view_contents, worths
+from eqa.data.questions.spawns import add_spawns
 from eqa.envs.actions import TURN_RAD, Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.build import build_floor, build_scene
@@ -108,7 +108,7 @@ def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> N
     x, z = (floor.origin[k] + (n[chosen] + 0.5) * floor.cell_m for k, n in enumerate((columns, rows)))
     poses = np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]])
     targets = rng.integers(1, len(house.objects) + 1, size=40)
-    found = looks(WORLD, "small-0", poses, targets)
+    found = view_contents(WORLD, "small-0", poses, targets)
     near = Renderer(Camera(), ("instance_id",))
     near.load([build_scene(house, load_catalog())])
     pictures = near.render(np.zeros(40, np.int32), poses)["instance_id"]
@@ -123,7 +123,7 @@ def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> N
 
 def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it() -> None:
     def worth(share: float, whole: float, others: int) -> float:
-        return float(worths(Looks(np.array([share]), np.array([whole]), np.array([others])))[0])
+        return float(worths(ViewContents(np.array([share]), np.array([whole]), np.array([others])))[0])
 
     assert worth(0.1, 1.0, 2) > worth(0.1, 0.5, 2) and worth(0.1, 1.0, 2) > worth(0.1, 1.0, 1)
     assert worth(0.1, 1.0, 2) > worth(0.02, 1.0, 2) and worth(0.1, 1.0, 2) == worth(0.2, 1.0, 2)
@@ -131,7 +131,7 @@ def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it() -> N
 
 
 def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
-    (episode,) = place(small_house(), [EPISODE])
+    (episode,) = add_spawns(small_house(), [EPISODE])
     walk = walk_of(episode)
     left = [10, len(walk.actions) // 2, len(walk.actions)]
     planned = plans([Goal.of(episode)] * 3, np.array([walk.before_end(k) for k in left]))

@@ -132,8 +132,8 @@ def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
         ("offsets", lambda a: a + 1, "offsets: expected"),
         ("offsets", lambda a: np.concatenate([a[:1], a[:1], a[2:]]), "offsets: expected a frame or more"),
         ("offsets", lambda a: np.concatenate([a[:-1], a[-1:] - 1]), "offsets: expected"),
-        ("labels", lambda a: a[:-2], "labels: expected"),
-        ("labels", lambda a: a + 2, "labels: expected 0 to 3"),
+        ("targets", lambda a: a[:-2], "targets: expected"),
+        ("targets", lambda a: a + 2, "targets: expected 0 to 3"),
     ],
 )
 def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(
@@ -146,7 +146,7 @@ def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(
 ) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as where users run it
     with h5py.File(path, "r+") as file:
-        values = change(file["actions" if name == "labels" else name][:])
+        values = change(file["actions" if name == "targets" else name][:])
         if name in file:
             del file[name]
         file[name] = values
@@ -183,10 +183,10 @@ def test_the_answerer_gets_the_last_frames_and_a_short_walk_repeats_its_first_ne
 
 
 def test_the_answerer_can_get_frames_from_farther_back_before_the_last_ones(demos: Demonstrations) -> None:
-    frames = LastFrames(demos, Vocabulary.of(EPISODES), 2, also_back=(5, 3)).features[..., 0]
+    frames = LastFrames(demos, Vocabulary.of(EPISODES), 2, earlier_frames=(5, 3)).features[..., 0]
     assert frames[3].tolist() == [300, 302, 304, 305]
     assert frames[0].tolist() == [0, 0, 1, 2]
-    assert last_frames(np.arange(60), 2, also_back=(1, 40)).tolist() == [19, 58, 59]
+    assert last_frames(np.arange(60), 2, earlier_frames=(1, 40)).tolist() == [19, 58, 59]
 
 
 def test_an_answerer_of_whole_walks_gets_all_frames_and_knows_which_are_padding(demos: Demonstrations) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from eqa.data.questions.balance import could_pass, normalized_entropy
 from eqa.data.questions.generate import configuration, make_questions
-from eqa.data.questions.journal import Memory, remembered
+from eqa.data.questions.journal import Journal, journaled
 from eqa.data.questions.rules import load_rules
 from eqa.data.questions.storage import QuestionSet, load_questions, read_header, stream_questions, write_questions
 from eqa.data.questions.templates import Generator
@@ -32,7 +32,7 @@ def no_walks(house, episodes):
     return [replace(e, spawns={"start": Spawn((1.0, 2.0, 0.0))}) for e in episodes]
 
 
-STUBS = {"visible": everything_visible, "place": no_walks}
+STUBS = {"visible": everything_visible, "add_spawns": no_walks}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_a_killed_run_neither_looks_nor_places_twice(tmp_path, houses):
 
     def run(dies_after: int | None):
         """All that is made, with the houses that were asked about, in order."""
-        memory = Memory(path, configuration={"a": 1})
+        journal = Journal(path, configuration={"a": 1})
         asked.clear()
 
         def counted(ask):
@@ -146,8 +146,12 @@ def test_a_killed_run_neither_looks_nor_places_twice(tmp_path, houses):
             once.__name__ = ask.__name__
             return once
 
-        parts = {"visible": counted(everything_visible), "place": counted(no_walks), "each": remembered(map, memory)}
-        return memory, make_questions(houses, counts=COUNTS, seed=0, **parts)
+        parts = {
+            "visible": counted(everything_visible),
+            "add_spawns": counted(no_walks),
+            "parallel_map": journaled(map, journal),
+        }
+        return journal, make_questions(houses, counts=COUNTS, seed=0, **parts)
 
     expected = make_questions(houses, counts=COUNTS, seed=0, **STUBS)
     before = []
@@ -157,11 +161,11 @@ def test_a_killed_run_neither_looks_nor_places_twice(tmp_path, houses):
         assert not set(before) & set(asked)
         before += asked
         path.write_text(path.read_text() + '{"house": "cut o')
-    memory, made = run(None)
+    journal, made = run(None)
     assert made == expected and not set(before) & set(asked) and len(before) == 30
-    Memory(path, configuration={"a": 2})
+    Journal(path, configuration={"a": 2})
     assert len(path.read_text().splitlines()) == 1
-    memory.forget()
+    journal.remove()
     assert not path.exists()
 
 
@@ -310,7 +314,7 @@ def test_what_cannot_be_walked_takes_its_round_with_it(all_types):
         return [None if e.episode_id in lost else e for e in episodes]
 
     arguments = {"counts": dict.fromkeys(houses), "seed": 0, "question_set": "all", "balance": "paired"}
-    fewer = make_questions(houses, **arguments, visible=everything_visible, place=some_walks)
+    fewer = make_questions(houses, **arguments, visible=everything_visible, add_spawns=some_walks)
     left = fewer.episodes["train"]
     assert len(made.episodes["train"]) / 3 < len(left) < len(made.episodes["train"]) - len(lost)
     assert not lost & {e.episode_id for e in left} and len(fewer.episodes["val"]) == len(made.episodes["val"])

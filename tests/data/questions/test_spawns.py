@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eqa.data import spawns
-from eqa.data.questions.spawns import CLEARANCE_M, place, rooms_at, walk_anew
+from eqa.data.questions import spawns
+from eqa.data.questions.spawns import CLEARANCE_M, add_spawns, rooms_at, walk_anew
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
@@ -31,15 +31,15 @@ def floors():
 
 
 @pytest.fixture(scope="module")
-def placed():
-    return place(small_house(), [episode(number) for number in range(12)])
+def with_spawns():
+    return add_spawns(small_house(), [episode(number) for number in range(12)])
 
 
-def test_spawns_lie_on_the_walk_and_know_how_far_it_is(placed, floors):
-    field = distance_fields(floors[0], [Goal.of(placed[0])])[0]
+def test_spawns_lie_on_the_walk_and_know_how_far_it_is(with_spawns, floors):
+    field = distance_fields(floors[0], [Goal.of(with_spawns[0])])[0]
     polygons = [room.polygon for room in small_house().rooms]
     long = 0
-    for e in placed:
+    for e in with_spawns:
         walk = walk_of(e)
         assert e.spawns["start"].pose == tuple(walk.poses[0]) and e.spawns["start"].num_actions == len(e.walk)
         assert e.walk == "".join("FLRS"[action] for action in walk.actions) and e.walk.index("S") == len(e.walk) - 1
@@ -55,45 +55,47 @@ def test_spawns_lie_on_the_walk_and_know_how_far_it_is(placed, floors):
                 through = {i for i, polygon in enumerate(polygons) for pose in left if inside_polygon(pose, polygon)}
                 assert spawn.num_rooms == len(through)
         long += "T-30" in e.spawns
-    assert long > 3 and len({e.spawns["random"].pose for e in placed}) == 12
+    assert long > 3 and len({e.spawns["random"].pose for e in with_spawns}) == 12
 
 
-def test_a_random_spawn_has_the_length_of_the_shortest_walk(placed, floors):
-    for e in placed[:4]:
+def test_a_random_spawn_has_the_length_of_the_shortest_walk(with_spawns, floors):
+    for e in with_spawns[:4]:
         found = [costs_to_go(floor, [Goal.of(e)])[0] for floor in floors]
         spawn = e.spawns["random"]
         ground = found[1] if floors[1].is_free(np.array([spawn.pose]))[0] else found[0]
         assert len(ground.walk(spawn.pose).actions) == spawn.num_actions
 
 
-def test_places_are_a_function_of_the_episode_alone(placed):
-    again = place(small_house(), [episode(5)])
-    assert again == [placed[5]]
+def test_places_are_a_function_of_the_episode_alone(with_spawns):
+    again = add_spawns(small_house(), [episode(5)])
+    assert again == [with_spawns[5]]
 
 
-def test_a_question_walked_anew_begins_elsewhere_and_ends_at_its_goal(placed, floors, monkeypatch):
-    twice, thrice = (walk_anew(small_house(), placed, number) for number in (1, 2))
-    assert twice[5] == walk_anew(small_house(), placed[5:6], 1)[0] == walk_anew(small_house(), twice[5:6], 1)[0]
-    assert sum(len({a.start, b.start, c.start}) == 3 for a, b, c in zip(placed, twice, thrice, strict=True)) > 9
-    field = distance_fields(floors[0], [Goal.of(placed[0])])[0]
-    for before, after in zip(placed, twice, strict=True):
+def test_a_question_walked_anew_begins_elsewhere_and_ends_at_its_goal(with_spawns, floors, monkeypatch):
+    twice, thrice = (walk_anew(small_house(), with_spawns, number) for number in (1, 2))
+    assert twice[5] == walk_anew(small_house(), with_spawns[5:6], 1)[0] == walk_anew(small_house(), twice[5:6], 1)[0]
+    assert sum(len({a.start, b.start, c.start}) == 3 for a, b, c in zip(with_spawns, twice, thrice, strict=True)) > 9
+    field = distance_fields(floors[0], [Goal.of(with_spawns[0])])[0]
+    for before, after in zip(with_spawns, twice, strict=True):
         same = {"spawns": before.spawns, "walk": before.walk}
         assert replace(after, **same) == before and set(after.spawns) - {"start", "T-50", "T-30", "T-10"} == set()
         walk = walk_of(after)
         assert after.start == tuple(walk.poses[0])
         assert distances_at(floors[0], field, walk.poses[-1:])[0] == 0
         assert all(s.pose == tuple(walk.poses[-s.num_actions]) for s in after.spawns.values())
-    many = [e.spawns["start"].distance_m for number in range(1, 9) for e in walk_anew(small_house(), placed, number)]
+    many = [
+        e.spawns["start"].distance_m for number in range(1, 9) for e in walk_anew(small_house(), with_spawns, number)
+    ]
     counts, farthest = np.histogram(many, 4)[0], field[np.isfinite(field)].max()
     assert min(counts) > 10 and max(many) > 0.9 * farthest and min(many) < 0.1 * farthest  # 24 a quarter on average
     monkeypatch.setattr(spawns, "shortest_walks", lambda floor, goals, starts, or_none=False: [None] * len(goals))
-    assert walk_anew(small_house(), placed, 1) == placed
+    assert walk_anew(small_house(), with_spawns, 1) == with_spawns
 
 
 def test_a_given_start_is_kept_and_a_question_without_a_goal_only_spawned(floors):
     given = episode(0, spawns={"start": Spawn((1.0, 2.0, 0.0))})
     aimless = episode(1, target_object=None, target_room=None, view_points=None, goal_radius_m=None)
-    first, second = place(small_house(), [given, aimless])
+    first, second = add_spawns(small_house(), [given, aimless])
     assert first.start == (1.0, 2.0, 0.0) and first.walk
     assert second.walk is None and set(second.spawns) == {"start", "random"}
     assert all(s.distance_m is None and s.num_actions is None for s in second.spawns.values())
@@ -108,11 +110,11 @@ def test_a_start_that_leads_nowhere_is_drawn_again_unless_the_episode_asks_for_i
         return [None] * len(goals) if len(asked) <= 4 else shortest_walks(floor, goals, starts, or_none=or_none)
 
     monkeypatch.setattr(spawns, "shortest_walks", unlucky)
-    (found,) = place(small_house(), [episode(0)])
+    (found,) = add_spawns(small_house(), [episode(0)])
     assert asked[0] == asked[1] != asked[2] == asked[3] != asked[4]
     assert found.start == asked[4][0] and found.spawns["random"].pose == asked[4][1]
     monkeypatch.setattr(spawns, "shortest_walks", lambda floor, goals, starts, or_none=False: [None] * len(goals))
-    assert place(small_house(), [replace(episode(1), spawns={"start": Spawn((1.0, 2.0, 0.0))})]) == [None]
+    assert add_spawns(small_house(), [replace(episode(1), spawns={"start": Spawn((1.0, 2.0, 0.0))})]) == [None]
 
 
 def test_a_pose_in_a_wall_counts_to_the_room_before_it():

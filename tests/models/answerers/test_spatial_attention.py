@@ -1,4 +1,4 @@
-"""The answerer that looks at places: what reaches its answer, and that it finds the place that a question means."""
+"""The answerer with spatial attention: what reaches its answer, and that it finds the cell that a question means."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
-from eqa.models.answerers.spatial_attention import PlacesAnswerer
+from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.learning.imitation import AnswererImitation
 from eqa.models.registry import describe, rebuild
 
@@ -16,31 +16,31 @@ MAP = (4, 2, 3)
 SIZE = 24
 
 
-def test_places_are_those_of_the_maps_frame_by_frame() -> None:
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP)
+def test_map_cells_are_those_of_the_maps_frame_by_frame() -> None:
+    answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP)
     maps = torch.randn(2, 5, *MAP)
-    places = answerer.places(maps.flatten(2))
+    places = answerer.map_cells(maps.flatten(2))
     assert places.shape == (2, 4, 30)
     assert torch.equal(places[1, :, 2 * 6 + 4], maps[1, 2, :, 1, 1])
     with pytest.raises(ValueError, match=r"map_shape: expected .* of 24 features, got \[4, 2, 2\]"):
-        PlacesAnswerer(9, 3, SIZE, map_shape=(4, 2, 2))
+        SpatialAttentionAnswerer(9, 3, SIZE, map_shape=(4, 2, 2))
 
 
 def test_frames_that_are_not_there_do_not_reach_the_answer() -> None:
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP).eval()
+    answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP).eval()
     questions, features = torch.tensor([[4, 5], [6, 0]]), torch.randn(2, 5, SIZE)
     mask = torch.tensor([[True, True, True, False, False], [True] * 5])
     changed = features.clone()
     changed[0, 3:] = 50.0
     torch.testing.assert_close(answerer(changed, questions, mask), answerer(features, questions, mask))
-    whole = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, num_frames=None).eval()
+    whole = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP, num_frames=None).eval()
     alone = whole(features[:1, :3], questions[:1])
     torch.testing.assert_close(whole(features, questions, mask)[:1], alone)
     assert not torch.allclose(answerer(changed, questions), answerer(features, questions))
 
 
 def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, glimpses=1, hidden_size=4, num_frames=2).eval()
+    answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP, num_heads=1, hidden_size=4, num_frames=2).eval()
     torch.nn.init.eye_(answerer.query.weight)
     for zero in (answerer.query.bias, answerer.when.weight, answerer.when.bias):
         torch.nn.init.zeros_(zero)
@@ -52,8 +52,8 @@ def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
 
 
 def test_a_question_can_ask_for_some_of_the_frames_and_half_of_the_glimpses_see_the_last_ones_only() -> None:
-    frames = {"num_frames": 2, "also_back": (7, 30), "glimpses": 2}
-    answerer = PlacesAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, **frames).eval()
+    frames = {"num_frames": 2, "earlier_frames": (7, 30), "num_heads": 2}
+    answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, **frames).eval()
     torch.nn.init.zeros_(answerer.when.weight)
     answerer.when.bias.data = torch.tensor([90.0, 0.0, 0.0, 50.0, 90.0, 0.0, 0.0, 50.0])
     weights = answerer.weights(torch.zeros(1, 4, 24), torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool))
@@ -80,8 +80,8 @@ def pointing_batches(num: int, seed: int) -> DataLoader:
 
 def test_it_learns_to_look_at_the_place_that_the_question_means(tmp_path: Path) -> None:
     pl.seed_everything(0, verbose=False)
-    words = {"answerer": "PlacesAnswerer", "optimizer": "adamw", "schedule": "cosine"}
-    options = {"hidden_size": 16, "dropout": 0.0, "glimpses": 1, "num_frames": 3}
+    words = {"answerer": "SpatialAttentionAnswerer", "optimizer": "adamw", "schedule": "cosine"}
+    options = {"hidden_size": 16, "dropout": 0.0, "num_heads": 1, "num_frames": 3}
     module = AnswererImitation(10, 2, SIZE, list(MAP), lr=1e-2, **words, options=options)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     trainer = pl.Trainer(default_root_dir=tmp_path, enable_checkpointing=False, max_epochs=8, **quiet)
@@ -94,5 +94,5 @@ def test_it_learns_to_look_at_the_place_that_the_question_means(tmp_path: Path) 
 
 
 def test_an_unknown_answerer_is_refused_and_the_known_ones_are_named() -> None:
-    with pytest.raises(ValueError, match=r"answerer: expected one of .*'PlacesAnswerer'.*got 'Seer'"):
+    with pytest.raises(ValueError, match=r"answerer: expected one of .*'SpatialAttentionAnswerer'.*got 'Seer'"):
         AnswererImitation(10, 3, SIZE, answerer="Seer")

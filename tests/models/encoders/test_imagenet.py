@@ -11,16 +11,16 @@ import torch
 
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import Recorder
-from eqa.data.questions.spawns import place
+from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.house.simulator import HouseWorld
-from eqa.models import backbone
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import ShortestPathAgent
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.encoders import imagenet
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.imagenet import Backbone, install_command, load_pretrained
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.navigators.pacman import Pacman
@@ -35,7 +35,7 @@ RESNET18_FILE = "resnet18-f37072fd.pth"
 @pytest.fixture
 def torchvision() -> object:
     try:
-        return backbone.torchvision_models()
+        return imagenet.torchvision_models()
     except ImportError as error:  # importorskip would stop at a torchvision that was built for another PyTorch
         pytest.skip(str(error))
 
@@ -73,7 +73,7 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 def test_without_torchvision_the_error_names_the_command_that_fits_the_installed_pytorch(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    for attempt in (lambda: Eyes.pretrained("resnet18", weights="DEFAULT"), Backbone):
+    for attempt in (lambda: FeatureExtractor.pretrained("resnet18", weights="DEFAULT"), Backbone):
         with pytest.raises(ImportError) as refused:
             attempt()
         assert install_command(torch.__version__) in str(refused.value)
@@ -138,9 +138,9 @@ def test_random_weights_are_the_same_each_time_and_leave_the_runs_own_randomness
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    first = Eyes.pretrained("resnet18", weights=None, precision="float32")
+    first = FeatureExtractor.pretrained("resnet18", weights=None, precision="float32")
     assert torch.rand(1) == expected
-    second = Eyes.pretrained("resnet18", weights=None, precision="float32")
+    second = FeatureExtractor.pretrained("resnet18", weights=None, precision="float32")
     rgb = frames(2).numpy()
     assert first.identity == second.identity
     assert np.array_equal(first(rgb), second(rgb))
@@ -152,7 +152,7 @@ def test_the_same_weights_pooled_otherwise_are_another_encoder_to_the_caches() -
     network = Backbone("resnet18", grid=2)
     other = Backbone("resnet18", grid=3)
     other.load_state_dict(network.state_dict())
-    assert Eyes(network).identity != Eyes(other).identity
+    assert FeatureExtractor(network).identity != FeatureExtractor(other).identity
 
 
 def test_eyes_of_the_projects_encoder_keep_the_identity_that_stored_demonstrations_have() -> None:
@@ -160,7 +160,7 @@ def test_eyes_of_the_projects_encoder_keep_the_identity_that_stored_demonstratio
     digest = hashlib.sha256(b"torch.float32")
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(name.encode() + value.numpy().tobytes())
-    assert Eyes(encoder, precision="float32").identity == digest.hexdigest()[:12]
+    assert FeatureExtractor(encoder, precision="float32").identity == digest.hexdigest()[:12]
 
 
 def test_pretrained_weights_are_read_from_where_torchvision_keeps_them(torchvision, offline: Path) -> None:
@@ -195,22 +195,25 @@ def test_what_does_not_exist_or_fit_is_refused() -> None:
 @pytest.mark.usefixtures("torchvision", "offline")
 def test_an_agent_is_demonstrated_saved_and_played_with_it_and_nothing_is_fetched(tmp_path: Path) -> None:
     house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes.pretrained("resnet18", weights=None)
+    extractor = FeatureExtractor.pretrained("resnet18", weights=None)
     list(
         build(
-            tmp_path / "test.h5", place(house, episodes), Recorder(HouseWorld(lambda _: house), eyes), configuration={}
+            tmp_path / "test.h5",
+            add_spawns(house, episodes),
+            Recorder(HouseWorld(lambda _: house), extractor),
+            configuration={},
         )
     )
     demos, vocabulary = Demonstrations.open(tmp_path / "test.h5"), Vocabulary.of(episodes)
-    assert demos.features.shape == (len(demos.actions), eyes.encoder.feature_size)
-    sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
-    agent = NeuralAgent(eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=8), Answerer(*sizes), vocabulary)
+    assert demos.features.shape == (len(demos.actions), extractor.encoder.feature_size)
+    sizes = len(vocabulary.words), len(vocabulary.answers), extractor.encoder.feature_size
+    agent = NeuralAgent(extractor.encoder, Pacman(sizes[0], sizes[2], planner_hidden=8), Answerer(*sizes), vocabulary)
     agent.save(tmp_path / "agent.ckpt")
     played = NeuralAgent.load(tmp_path / "agent.ckpt")
-    seeing = Eyes(played.encoder)
+    seeing = FeatureExtractor(played.encoder)
     rgb = frames(2).numpy()
-    assert seeing.identity == eyes.identity and np.array_equal(seeing(rgb), eyes(rgb))
-    evaluation = Evaluation(played, Source(demos, house), "test", eyes=seeing)
+    assert seeing.identity == extractor.identity and np.array_equal(seeing(rgb), extractor(rgb))
+    evaluation = Evaluation(played, Source(demos, house), "test", extractor=seeing)
     rows = evaluation.play(
         {"oracle": ShortestPathAgent(), "agent": NavigatorAgent(played.navigator, seeing)}, ("T-10",)
     )

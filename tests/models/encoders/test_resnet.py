@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader
 
 from eqa.data.batches.pixel_labels import COLORS, ROOMS, UNNAMED
 from eqa.envs.house.catalog import CLASSES
-from eqa.models import residual_card
+from eqa.models.encoders import resnet_card
 from eqa.models.encoders.cnn import load_encoder, save_encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.pretrain_resnet import (
     FIRST_QUERYABLE,
     Naming,
@@ -64,8 +64,8 @@ def test_the_frozen_encoder_gives_the_features_of_the_plain_one() -> None:
     exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
     torch.testing.assert_close(exact, expected, rtol=1e-4, atol=1e-4)
     assert float((rough - expected).norm() / expected.norm()) < 0.05
-    eyes = Eyes(encoder)
-    assert eyes.map_shape == (8, 4, 6) and eyes(rgb.numpy()).shape == (3, 192)
+    extractor = FeatureExtractor(encoder)
+    assert extractor.map_shape == (8, 4, 6) and extractor(rgb.numpy()).shape == (3, 192)
 
 
 def test_it_survives_saving_also_in_half_precision_and_is_told_from_the_small_encoder(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measure
     found = trainer.callback_metrics
     assert min(found[f"val/{name}"] for name in ("class_accuracy", "color_accuracy", "room_accuracy")) > 0.9
     assert found["val/depth_error_m"] < 0.4
-    monkeypatch.setattr(residual_card, "MEASURED_BATCHES", 2)
-    monkeypatch.setattr(residual_card, "BATCH_SIZE", 3)
+    monkeypatch.setattr(resnet_card, "MEASURED_BATCHES", 2)
+    monkeypatch.setattr(resnet_card, "BATCH_SIZE", 3)
     data = {"near_objects": 0.5, "batch_size": 8, "surroundings_every": 4}
     configuration = {"seed": 7, "stages": {"encoder": {"data": data}}}
     summary = ResidualExport(source=Source(), folder=tmp_path, configuration=configuration)({"encoder": module})

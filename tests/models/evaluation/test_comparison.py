@@ -28,7 +28,7 @@ from eqa.models.evaluation.runs import keep, read_run, read_runs
 from eqa.models.evaluation.tables import tex
 from eqa.scripts.report import report
 
-SPAWNS = ("T-10", "T-50 turned")
+SPAWNS = ("T-10", "T-50 random heading")
 WALKED = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "seen", "ep_len", "success", "spl", "collisions")
 
 
@@ -55,7 +55,7 @@ def run(folder: Path, rows: list[dict], *, row_name: str = "PACMAN+Q", seed: int
     folder.mkdir(parents=True)
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     configuration = {"seed": seed, "run_folder": str(folder), "stages": {"navigator": {"lr": 1e-3}}}
-    described = {"row": row_name, "seed": seed, "commit": "0123456789", "command": "python train.py"}
+    described = {"name": row_name, "seed": seed, "commit": "0123456789", "command": "python train.py"}
     described |= {"configuration": configuration, "data": {"questions": "abc", "demonstrations": {"test": "def"}}}
     (folder / "run.json").write_text(json.dumps(described | record))
     return folder
@@ -88,6 +88,14 @@ def test_a_report_of_other_lines_is_not_written_over_unless_that_is_said(runs: l
     report(runs, out, resamples=50)
     report(runs[:2], out, resamples=50, force=True)
     assert (out / "results.md").read_text() != before
+
+
+def test_rows_of_older_versions_are_read_as_lines_of_today_s_names(tmp_path: Path) -> None:
+    old = run(tmp_path / "old", rows_of("PACMAN+Q, own ends", spawns=("T-10", "T-30 turned", "random")))
+    read = read_run(old)
+    assert [spawn for _, spawn in read.lines] == ["T-10", "T-30 random heading", "random"]
+    assert {agent for agent, _ in read.lines} == {"PACMAN+Q, on-policy answerer"} and read.name == "PACMAN+Q"
+    assert read_run(keep(old, tmp_path / "kept")).lines.keys() == read.lines.keys()
 
 
 def found(entries: list[dict], **where: object) -> dict:
@@ -255,7 +263,7 @@ OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": 
 @pytest.mark.parametrize(
     ("rows", "record", "complaint"),
     [
-        (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 turned: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
+        (rows_of("LSTM")[:-1], {}, r"LSTM at T-50 random heading: expected the 4 questions of .*il, PACMAN\+Q.* 1 \(q3\) missing, 0 not"),
         ([row("LSTM", "T-10", n, question="what?") for n in range(4)], {}, "LSTM at T-10: expected the 4 questions"),
         (rows_of("PACMAN+Q", d_T=(1.0, 2.0, 1.0, 0.6)), {}, r"seed 0: expected the numbers of .*il.*d_T \(0.5 there, 0.6 here\)"),
         (rows_of("LSTM"), {"row_name": "LSTM", "data": {"questions": "xyz"}}, "data.questions: expected the fingerprint of .*, abc, got xyz"),

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 from eqa.data.batches.imitation import last_frames
 from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import GeneratedEQA, Recorder
-from eqa.data.questions.spawns import place
+from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
 from eqa.envs.episode import Episode, Spawn
@@ -21,6 +22,7 @@ from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
+from eqa.envs.navigation.floor import HEADINGS_RAD
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.models.agents.navigating import NavigatorAgent
@@ -28,7 +30,7 @@ from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import ForwardAgent, RandomAgent, ShortestPathAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.encoders.features import Eyes
+from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.evaluate import Evaluation, batches
 from eqa.models.evaluation.run_tables import intervals, results_table, write_tables
 from eqa.models.navigators.pacman import Pacman
@@ -40,7 +42,7 @@ QUESTIONS = [
     ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
     ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 2.6, 0.0)),
 ]
-PLAYED = ("T-10", "T-20", "T-500", "T-20 turned", "random")
+PLAYED = ("T-10", "T-20", "T-500", "T-20 random heading", "random")
 STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
 
 
@@ -81,10 +83,10 @@ def small_source(path: Path, precision: str = "float32") -> Source:
     """Demonstrations of the small house at `path`, seen by an encoder that has learned nothing."""
     torch.manual_seed(0)
     house, episodes = small_house(), [episode(0), episode(1)]
-    eyes = Eyes(Encoder(channels=(4, 8, 8, 8)), precision=precision)
-    list(build(path, place(house, episodes), Recorder(HouseWorld(lambda _: house), eyes), configuration={}))
+    extractor = FeatureExtractor(Encoder(channels=(4, 8, 8, 8)), precision=precision)
+    list(build(path, add_spawns(house, episodes), Recorder(HouseWorld(lambda _: house), extractor), configuration={}))
     source = Source(Demonstrations.open(path), house)
-    source.encode, source.build = eyes, lambda: None
+    source.encode, source.build = extractor, lambda: None
     source.vocabulary = Vocabulary.of(source.demos.episodes)
     return source
 
@@ -92,12 +94,12 @@ def small_source(path: Path, precision: str = "float32") -> Source:
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     source = small_source(tmp_path_factory.mktemp("demos") / "test.h5")
-    eyes, vocabulary = source.encode, source.vocabulary
-    sizes = len(vocabulary.words), len(vocabulary.answers), eyes.encoder.feature_size
+    extractor, vocabulary = source.encode, source.vocabulary
+    sizes = len(vocabulary.words), len(vocabulary.answers), extractor.encoder.feature_size
     agent = NeuralAgent(
-        eyes.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
+        extractor.encoder, Pacman(sizes[0], sizes[2], planner_hidden=32), Answerer(*sizes), vocabulary
     )  # fmt: skip
-    return Evaluation(agent, source, "test", eyes=eyes)
+    return Evaluation(agent, source, "test", extractor=extractor)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def rows(evaluation: Evaluation) -> list[dict]:
     walkers = {
         "random": RandomAgent(0),
         "forward": ForwardAgent(),
-        "agent": NavigatorAgent(evaluation.agent.navigator, evaluation.eyes),
+        "agent": NavigatorAgent(evaluation.agent.navigator, evaluation.extractor),
         "oracle": ShortestPathAgent(),
     }
     return evaluation.play(walkers, PLAYED) + evaluation.blind()
@@ -144,14 +146,18 @@ def test_the_shortest_path_ends_at_the_target_after_as_many_actions_as_the_spawn
 def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Evaluation, rows: list[dict]) -> None:
     at = {(row["spawn"], row["episode_id"]): row["poses"][0] for row in of(rows, "forward")}
     for episode_id in {e.episode_id for e in evaluation.demos.episodes}:
-        straight, turned = at["T-20", episode_id], at["T-20 turned", episode_id]
+        straight, turned = at["T-20", episode_id], at["T-20 random heading", episode_id]
         assert straight[:2] == turned[:2]
-    (batch,) = batches(evaluation.demos, ("T-20 turned", "random"), 48)
+    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48)
     start = evaluation._start(batch)
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
-    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 turned", "random"), 48))]
+    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48))]
     assert start.poses.tolist() == [list(pose) for pose in again]
     assert len({one.pose[2] for one in batch}) > 1
+    for one in (one for one in batch if one.setting != "random"):  # the headings that older versions drew
+        episode_id = evaluation.demos.episodes[one.row].episode_id
+        drawn = np.random.default_rng(crc32(f"{episode_id} T-20 turned".encode())).integers(40)
+        assert one.pose[2] == HEADINGS_RAD[drawn]
 
 
 def test_who_ends_with_the_target_out_of_view_does_not_see_it(evaluation: Evaluation, rows: list[dict]) -> None:
@@ -206,7 +212,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
         "_answers",
         lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask),
     )
-    monkeypatch.setattr(evaluation.agent.answerer, "also_back", back)
+    monkeypatch.setattr(evaluation.agent.answerer, "earlier_frames", back)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
         for n, i in enumerate(one.row for one in batch):
@@ -234,8 +240,8 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 
 def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluation, rows: list[dict]) -> None:
     together = {(r["episode_id"], r["spawn"]): r for r in of(rows, "agent")}
-    alone = Evaluation(evaluation.agent, evaluation.source, "test", eyes=evaluation.eyes, lockstep=1)
-    single = alone.play({"agent": NavigatorAgent(evaluation.agent.navigator, evaluation.eyes)}, PLAYED)
+    alone = Evaluation(evaluation.agent, evaluation.source, "test", extractor=evaluation.extractor, lockstep=1)
+    single = alone.play({"agent": NavigatorAgent(evaluation.agent.navigator, evaluation.extractor)}, PLAYED)
     assert len(single) == len(together) == 8
     for row in single:
         assert row["actions"] == together[row["episode_id"], row["spawn"]]["actions"]
@@ -248,7 +254,7 @@ def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluati
     )
     other = NeuralAgent(agent.encoder, agent.navigator, agent.answerer, fewer)
     with pytest.raises(ValueError, match="refrigerator"):
-        Evaluation(other, evaluation.source, "test", eyes=evaluation.eyes)
+        Evaluation(other, evaluation.source, "test", extractor=evaluation.extractor)
 
 
 def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp_path: Path) -> None:

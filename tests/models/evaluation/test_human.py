@@ -142,7 +142,7 @@ def test_what_was_stored_is_what_was_done_and_seen_and_when(tmp_path: Path) -> N
     assert demo.episodes == [task.episode] and demo.actions.tolist() == actions
     assert np.array_equal(demo.poses[0], task.episode.spawns["T-10"].pose)
     seen = game.simulator.renderer.render(np.zeros(4, np.int32), demo.poses)["rgb"]
-    assert np.array_equal(demo.features, game.eyes(seen))
+    assert np.array_equal(demo.features, game.extractor(seen))
     with h5py.File(path) as file:
         assert file["time_s"][:].tolist() == [1, 2, 3, 4] and file["answers_given"].asstr()[:].tolist() == ["white"]
     assert load_walks(tmp_path)[0].row == game.rows[0]
@@ -183,9 +183,9 @@ def test_joined_walks_can_be_learned_from_and_are_a_line_of_the_table(tmp_path: 
 
 def test_a_source_takes_peoples_walks_for_its_training_split_where_they_fit(tmp_path: Path) -> None:
     sizes = dict.fromkeys(("train", "val", "test"), 1)
-    eyes = make_game(tmp_path / "none").eyes
+    extractor = make_game(tmp_path / "none").extractor
     words = {"seed": 0, "houses": sizes, "questions": sizes, "human_walks": str(tmp_path / "demonstrations.h5")}
-    source, other = GeneratedEQA(**words, encode=eyes), GeneratedEQA(**{**words, "seed": 1}, encode=eyes)
+    source, other = GeneratedEQA(**words, encode=extractor), GeneratedEQA(**{**words, "seed": 1}, encode=extractor)
     game = make_game(tmp_path, configuration=source.human_configuration("train"))
     walk(game, [LEFT, STOP])
     collect(tmp_path)

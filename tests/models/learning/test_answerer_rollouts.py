@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.data.batches.rl_episodes import Spawning
+from eqa.data.batches.rl_episodes import SpawnCurriculum
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.evaluation.evaluate import Evaluation
-from eqa.models.learning.answerer_rollouts import OwnEndsData
+from eqa.models.learning.answerer_rollouts import AnswererRollouts
 from eqa.models.navigators.pacman import Pacman
 from tests.models.evaluation.test_evaluate import QUESTIONS, Source, small_source
 
@@ -33,14 +33,14 @@ def agent(source: Source) -> NeuralAgent:
     navigator = Pacman(sizes[0], sizes[2], planner_hidden=32)
     with torch.no_grad():
         navigator.planner_head.bias[-1] -= 1.0
-    answerer = Answerer(*sizes, num_frames=3, also_back=[6])
+    answerer = Answerer(*sizes, num_frames=3, earlier_frames=[6])
     return NeuralAgent(source.encode.encoder, navigator, answerer, source.vocabulary)
 
 
-def data_of(source: Source, path: Path, **other: object) -> OwnEndsData:
+def data_of(source: Source, path: Path, **other: object) -> AnswererRollouts:
     source.walks, source.learned = 1, lambda: [source.demonstrations("train")]
-    given = {"checkpoint": str(path / "agent.ckpt"), "row": None, "folder": str(path / "ends")} | other
-    return OwnEndsData(source, **{"walks": WALKS, "farthest": FARTHEST, "batch_size": 2, "seed": SEED, **given})
+    given = {"checkpoint": str(path / "agent.ckpt"), "base_name": None, "folder": str(path / "ends")} | other
+    return AnswererRollouts(source, **{"walks": WALKS, "farthest": FARTHEST, "batch_size": 2, "seed": SEED, **given})
 
 
 def test_ends_are_what_evaluation_answers_from(source: Source, agent: NeuralAgent, tmp_path: Path) -> None:
@@ -48,14 +48,14 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: NeuralAgen
     data = data_of(source, tmp_path)
     data.setup("fit")
     assert len(data.trains) == 1 + WALKS
-    evaluation = Evaluation(agent, source, "train", eyes=source.encode)
-    spawning = Spawning(start=FARTHEST, step=0, turned=0.0)
+    evaluation = Evaluation(agent, source, "train", extractor=source.encode)
+    spawning = SpawnCurriculum(start=FARTHEST, step=0, random_heading=0.0)
     for ends, drawn_with in zip([*data.trains[1:], data.val], ([SEED, 0, 0], [SEED, 1, 0], [SEED, 0, 1]), strict=True):
         rng = np.random.default_rng(drawn_with)
         possible = torch.from_numpy(source.vocabulary.of_kind([question for question, *_ in QUESTIONS]))
         scores = (agent.answerer(ends.features.float(), ends.questions, None).softmax(1) * possible).detach()
         for row in range(len(QUESTIONS)):
-            spawn = spawning.draw(source.demonstrations("train"), row, epoch=0, rng=rng)
+            spawn = spawning.draw_spawn(source.demonstrations("train"), row, epoch=0, rng=rng)
             played = evaluation.play({"agent": NavigatorAgent(agent.navigator, source.encode)}, [spawn.setting])
             (found,) = (r for r in played if r["episode_id"] == f"small-{row}")
             best = scores[row].max()
@@ -77,7 +77,7 @@ def test_walks_are_kept_and_the_answerer_is_of_the_agents_kind(
     assert torch.equal(first.val.features, again.val.features)
     assert not torch.equal(first.trains[1].features, first.trains[2].features)
     sizes = again.sizes
-    assert sizes["answerer"] == "Answerer" and sizes["options"]["also_back"] == [6]
+    assert sizes["answerer"] == "Answerer" and sizes["options"]["earlier_frames"] == [6]
     assert not {"vocabulary_size", "feature_size"} & sizes["options"].keys()
     with pytest.raises(ValueError, match="walks: expected at least 1"):
         data_of(source, tmp_path, walks=0)

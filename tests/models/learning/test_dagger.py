@@ -1,4 +1,4 @@
-"""Walks of the navigator's own: the expert's labels are right wherever it gets, and it learns from them."""
+"""Walks of the navigator's own: the expert's targets are right wherever it gets, and it learns from them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 
 from eqa.data.batches.imitation import Walks
-from eqa.data.demonstrations.expert import Advisor
+from eqa.data.demonstrations.expert import Expert
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.envs.actions import Action
 from eqa.envs.house.simulator import HouseSimulator
@@ -47,22 +47,22 @@ def walks_of(source: Source, *, beta: float, seed: int = 0) -> tuple:
         beta=beta,
         rng=np.random.default_rng(seed),
     )
-    ((recording, labels),) = walk(source.demos.episodes)
+    ((recording, targets),) = walk(source.demos.episodes)
     assert navigator.training
-    return recording, labels
+    return recording, targets
 
 
 def test_where_only_the_expert_acts_the_walk_is_a_shortest_one(source: Source) -> None:
-    recording, labels = walks_of(source, beta=1.0)
+    recording, targets = walks_of(source, beta=1.0)
     assert recording.lengths.tolist() == [len(walk_of(e).actions) for e in recording.episodes]
-    assert np.array_equal(labels, recording.actions)
+    assert np.array_equal(targets, recording.actions)
     ends = np.cumsum(recording.lengths) - 1
     assert (recording.actions[ends] == STOP).all() and (recording.distance_m[ends] == 0).all()
 
 
 def test_labels_are_what_the_expert_does_at_each_pose_and_frames_are_those_poses_views(source: Source) -> None:
-    recording, labels = walks_of(source, beta=0.2)
-    assert (labels != recording.actions).mean() > 0.1  # it goes its own ways
+    recording, targets = walks_of(source, beta=0.2)
+    assert (targets != recording.actions).mean() > 0.1  # it goes its own ways
     simulator = HouseSimulator([small_house()], num_agents=1)
     offsets = np.concatenate([[0], np.cumsum(recording.lengths)])
     for n, one in enumerate(recording.episodes):
@@ -72,12 +72,12 @@ def test_labels_are_what_the_expert_does_at_each_pose_and_frames_are_those_poses
         for row in rows:
             assert np.allclose(simulator.poses.numpy()[0], recording.poses[row])
             needed = len(cost.walk(tuple(recording.poses[row])).actions)
-            simulator.step(np.array([labels[row]]))
+            simulator.step(np.array([targets[row]]))
             after = len(cost.walk(tuple(simulator.poses.numpy()[0])).actions)
-            assert after == needed - (labels[row] != STOP)  # each label brings it one action nearer to the end
+            assert after == needed - (targets[row] != STOP)  # each label brings it one action nearer to the end
             simulator.reset(np.array([0]), np.array([0]), recording.poses[row : row + 1], [Goal.of(one)])
             simulator.step(np.array([recording.actions[row]]))
-            assert (recording.actions[row] == STOP) == (labels[row] == STOP)
+            assert (recording.actions[row] == STOP) == (targets[row] == STOP)
         seen = source.encode(simulator.look(np.zeros(len(rows), np.int64), recording.poses[rows])["rgb"]).numpy()
         assert np.abs(seen - recording.features[rows]).max() < 1e-2
 
@@ -87,18 +87,18 @@ def test_the_advisor_searches_anew_only_for_who_left_its_plan(source: Source) ->
     goals = [Goal.of(e) for e in source.demos.episodes]
     starts = np.array([e.start for e in source.demos.episodes])
     simulator.reset(np.arange(2), np.zeros(2, np.int64), starts, goals)
-    advisor, both = Advisor([cost.walk for cost in costs_to_go(simulator.floors[0], goals)]), np.ones(2, bool)
-    first = advisor(simulator.poses.numpy(), both)
-    plans = list(advisor.plans)
+    expert, both = Expert([cost.walk for cost in costs_to_go(simulator.floors[0], goals)]), np.ones(2, bool)
+    first = expert(simulator.poses.numpy(), both)
+    plans = list(expert.plans)
     other = L if first[1] != L else R
     simulator.step(np.array([first[0], other]))
-    advisor(simulator.poses.numpy(), both)
-    assert advisor.plans[0] is plans[0] and advisor.plans[1] is not plans[1]
-    assert advisor(simulator.poses.numpy(), np.array([True, False]))[1] == STOP
+    expert(simulator.poses.numpy(), both)
+    assert expert.plans[0] is plans[0] and expert.plans[1] is not plans[1]
+    assert expert(simulator.poses.numpy(), np.array([True, False]))[1] == STOP
 
 
 def test_decisions_follow_what_was_done_and_aim_at_what_should_have_been() -> None:
-    batch = {"actions": torch.tensor([[F, F, L, R, STOP]]), "labels": torch.tensor([[L, F, F, R, STOP]])}
+    batch = {"actions": torch.tensor([[F, F, L, R, STOP]]), "targets": torch.tensor([[L, F, F, R, STOP]])}
     flat = flat_decisions(batch)
     assert flat.target.tolist() == [L, F, F, R, STOP]
     decisions = list_decisions(batch, max_repeats=5)
@@ -179,8 +179,8 @@ def test_each_epoch_adds_walks_and_a_run_that_goes_on_takes_those_that_are_there
     batch = Walks([source.demos, own], source.vocabulary).__getitems__([0, 2])
     first, second = (slice(0, int(n)) for n in (source.demos.lengths[0], own.lengths[0]))
     assert np.array_equal(batch["actions"][0, first], source.demos.actions[source.demos.rows(0)])
-    assert np.array_equal(batch["labels"][0, first], batch["actions"][0, first])
-    assert np.array_equal(batch["labels"][1, second], own.labels[own.rows(0)])
+    assert np.array_equal(batch["targets"][0, first], batch["actions"][0, first])
+    assert np.array_equal(batch["targets"][1, second], own.targets[own.rows(0)])
     assert np.array_equal(batch["features"][1, second], own.features[own.rows(0)])
 
 

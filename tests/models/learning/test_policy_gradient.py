@@ -27,9 +27,9 @@ ARGUMENTS = {
     "question_hidden": 4, "max_repeats": 2,
 }  # fmt: skip
 SETTINGS = {
-    "lr": 1e-3, "optimizer": "adam", "baseline": "none", "baseline_decay": 0.9, "discount": 1.0, "smoothing": 0.95,
-    "normalize": False, "entropy_weight": 0.0, "kl_weight": 0.0, "clip": None, "passes": 1, "minibatches": 1,
-    "max_grad_norm": 1e9, "critic_lr": 1e-3, "warm_up": 0, "answerer_lr": 0.0, "temperature": None, "options": {},
+    "lr": 1e-3, "optimizer": "adam", "baseline": "none", "baseline_decay": 0.9, "gamma": 1.0, "gae_lambda": 0.95,
+    "normalize": False, "entropy_weight": 0.0, "kl_weight": 0.0, "clip_range": None, "epochs": 1, "minibatches": 1,
+    "max_grad_norm": 1e9, "critic_lr": 1e-3, "critic_warm_up": 0, "answerer_lr": 0.0, "temperature": None, "options": {},
 }  # fmt: skip
 Course = tuple[tuple[int, ...], tuple[bool, ...]]  # actions, and whether the planner chose each
 
@@ -93,7 +93,7 @@ def learner(samples: int = 1, *, rate: float = 0.0, **settings: object) -> Navig
         module.critic.float()
         torch.nn.init.normal_(module.critic.head.weight)
         torch.nn.init.normal_(module.critic.head.bias)
-    module.usual_reward = module.usual_reward.float()
+    module.moving_average = module.moving_average.float()
     module.world = SimpleNamespace(world_size=1)
     module.trainer = module.world
     module.steps = Steps(module, rate)
@@ -120,10 +120,10 @@ def walked(given: list[Course], navigator: Pacman, *, cut: bool = False) -> Roll
     with torch.no_grad():
         state = navigator.initial_state(questions)
     return Rollout(
-        batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "asked": asked,
+        batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
         rewards=rewards.float(), answers=none, last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
-        correct=none > 0, seen=None, cut=torch.full((num,), cut), distances_m=np.zeros((num, 1)),
+        correct=none > 0, seen=None, truncated=torch.full((num,), cut), distances_m=np.zeros((num, 1)),
         entered=np.zeros(num, bool), poses=[], state=state, shared=(everybody, everybody),
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def decisions(navigator: Pacman, course: Course) -> list[tuple[int, Tensor, int]
         state = PacmanState(
             question=state.question,
             hidden=decision.hidden if planned else state.hidden,
-            running=torch.tensor([action]),
+            previous_action=torch.tensor([action]),
             repeats=torch.ones(1, dtype=torch.int64) if planned else state.repeats + 1,
         )
     return made
@@ -154,9 +154,9 @@ def earned(course: Course) -> list[float]:
     return [worth(course[0][: t + 1]) for t in range(len(course[0]))]
 
 
-def returns(course: Course, discount: float = 1.0) -> list[float]:
+def returns(course: Course, gamma: float = 1.0) -> list[float]:
     rewards = earned(course)
-    return [sum(discount ** (k - t) * rewards[k] for k in range(t, len(rewards))) for t in range(len(rewards))]
+    return [sum(gamma ** (k - t) * rewards[k] for k in range(t, len(rewards))) for t in range(len(rewards))]
 
 
 def slow_loss(
@@ -174,7 +174,7 @@ def slow_loss(
         for k, (t, logs, chosen) in enumerate(decisions(module.navigator, course)):
             gain = advantages[n][t] * logs[chosen]
             if old is not None:
-                ratio, clip = (logs[chosen] - old[n][k]).exp(), options.clip
+                ratio, clip = (logs[chosen] - old[n][k]).exp(), options.clip_range
                 bounded = ratio.clamp(1 - clip, 1 + clip)
                 gain = min(advantages[n][t] * ratio, advantages[n][t] * bounded, key=float)
             total = total - gain - options.entropy_weight * -(logs.exp() * logs).sum()
@@ -204,20 +204,18 @@ def critics(module: NavigatorReinforcement, course: Course) -> list[float]:
         return module.critic({**rollout.batch, "features": rollout.batch["features"]})[0].tolist()
 
 
-def smoothed(course: Course, values: list[float], *, discount: float, smoothing: float) -> list[float]:
+def smoothed(course: Course, values: list[float], *, gamma: float, gae_lambda: float) -> list[float]:
     rewards, ahead = earned(course), [*values[1:], 0.0]
-    errors = [rewards[t] + discount * ahead[t] - values[t] for t in range(len(rewards))]
-    return [
-        sum((discount * smoothing) ** (k - t) * errors[k] for k in range(t, len(errors))) for t in range(len(errors))
-    ]
+    errors = [rewards[t] + gamma * ahead[t] - values[t] for t in range(len(rewards))]
+    return [sum((gamma * gae_lambda) ** (k - t) * errors[k] for k in range(t, len(errors))) for t in range(len(errors))]
 
 
 CASES = {
     "none": {},
-    "discounted": {"discount": 0.8},
-    "running": {"baseline": "running"},
-    "critic": {"baseline": "critic", "discount": 0.9, "smoothing": 0.7},
-    "clipped": {"clip": 0.2},
+    "discounted": {"gamma": 0.8},
+    "moving_average": {"baseline": "moving_average"},
+    "critic": {"baseline": "critic", "gamma": 0.9, "gae_lambda": 0.7},
+    "clipped": {"clip_range": 0.2},
     "entropy": {"entropy_weight": 0.3},
     "kl": {"kl_weight": 0.4},
     "normalized": {"normalize": True},
@@ -228,18 +226,18 @@ CASES = {
 def test_an_update_s_gradient_is_the_slow_one_s(case: str) -> None:
     module = learner(**CASES[case])
     given, options = courses()[::5], module.hparams
-    torch.nn.init.normal_(module.start.planner_head.weight)  # so that there is something to differ from
-    module.usual_reward.fill_(0.7)
+    torch.nn.init.normal_(module.reference.planner_head.weight)  # so that there is something to differ from
+    module.moving_average.fill_(0.7)
     if options.baseline == "critic":
         values = [critics(module, course) for course in given]
-        advantages = [smoothed(c, v, discount=0.9, smoothing=0.7) for c, v in zip(given, values, strict=True)]
+        advantages = [smoothed(c, v, gamma=0.9, gae_lambda=0.7) for c, v in zip(given, values, strict=True)]
     else:
-        less = 0.7 if options.baseline == "running" else 0.0
-        advantages = [[r - less for r in returns(course, options.discount)] for course in given]
+        less = 0.7 if options.baseline == "moving_average" else 0.0
+        advantages = [[r - less for r in returns(course, options.gamma)] for course in given]
     if options.normalize:
         flat = np.concatenate(advantages)
         advantages = [[(a - flat.mean()) / flat.std() for a in along] for along in advantages]
-    start = module.start if options.kl_weight else None
+    start = module.reference if options.kl_weight else None
     expected = slow_gradients(module, slow_loss(module, given, advantages, start=start))
     figures = module._learn(walked(given, module.navigator), compare=start is not None)
     same(module.steps.taken[0], expected)
@@ -249,9 +247,9 @@ def test_an_update_s_gradient_is_the_slow_one_s(case: str) -> None:
     assert float(figures["entropy"]) == pytest.approx(entropy, rel=1e-5)
     norm = np.sqrt(sum(float((g**2).sum()) for g in module.steps.taken[0].values()))
     assert float(figures["grad_norm"]) == pytest.approx(norm, rel=1e-5)
-    if options.baseline == "running":
+    if options.baseline == "moving_average":
         mean = np.mean([returns(course)[0] for course in given])
-        assert float(module.usual_reward) == pytest.approx(0.9 * 0.7 + 0.1 * mean, rel=1e-5)
+        assert float(module.moving_average) == pytest.approx(0.9 * 0.7 + 0.1 * mean, rel=1e-5)
     if options.baseline == "critic":
         module.zero_grad()
         wanted = [[a + v for a, v in zip(*pair, strict=True)] for pair in zip(advantages, values, strict=True)]
@@ -264,12 +262,18 @@ def test_an_update_s_gradient_is_the_slow_one_s(case: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"baseline": "running"}, {"baseline": "critic", "smoothing": 1.0}, {"clip": 0.2}, {"baseline": "samples"}],
-    ids=["none", "running", "critic", "clipped", "samples"],
+    [
+        {},
+        {"baseline": "moving_average"},
+        {"baseline": "critic", "gae_lambda": 1.0},
+        {"clip_range": 0.2},
+        {"baseline": "rloo"},
+    ],
+    ids=["none", "moving_average", "critic", "clipped", "rloo"],
 )
 def test_over_all_courses_it_is_the_derivative_of_what_a_walk_is_expected_to_earn(settings: dict) -> None:
     """Each course learned from alone, or each pair of courses, as often as it comes."""
-    size = 2 if settings.get("baseline") == "samples" else 1
+    size = 2 if settings.get("baseline") == "rloo" else 1
     module = learner(size, **settings)
     every = courses(2 if size == 2 else STEPS)
     chances = {course: chance(module.navigator, course) for course in every}
@@ -277,7 +281,7 @@ def test_over_all_courses_it_is_the_derivative_of_what_a_walk_is_expected_to_ear
     expected = slow_gradients(module, sum(chances[c] * sum(earned(c)) for c in every))
     learned = {name: torch.zeros_like(value) for name, value in expected.items()}
     for group in itertools.product(every, repeat=size):
-        module.usual_reward.fill_(0.7)
+        module.moving_average.fill_(0.7)
         module.steps.taken.clear()
         module._learn(walked(list(group), module.navigator), compare=False)
         weight = float(torch.stack([chances[course] for course in group]).prod()) / size
@@ -287,14 +291,14 @@ def test_over_all_courses_it_is_the_derivative_of_what_a_walk_is_expected_to_ear
 
 
 def test_the_second_pass_of_ppo_is_clipped_against_what_was_likely_at_first() -> None:
-    module = learner(clip=0.05, passes=2, rate=2.0)
+    module = learner(clip_range=0.05, epochs=2, rate=2.0)
     given = courses()[::5]
     advantages = [returns(course) for course in given]
     old = [[float(logs[chosen]) for _, logs, chosen in decisions(module.navigator, c)] for c in given]
     figures = module._learn(walked(given, module.navigator), compare=False)
     norms = [np.sqrt(sum(float((g**2).sum()) for g in taken.values())) for taken in module.steps.taken]
     assert float(figures["grad_norm"]) == pytest.approx(np.mean(norms), rel=1e-5)
-    fresh = learner(clip=0.05)
+    fresh = learner(clip_range=0.05)
     same(module.steps.taken[0], slow_gradients(fresh, slow_loss(fresh, given, advantages, old=old)))
     with torch.no_grad():
         for name, parameter in fresh.named_parameters():
@@ -310,7 +314,7 @@ def test_the_second_pass_of_ppo_is_clipped_against_what_was_likely_at_first() ->
 
 def test_minibatches_are_means_over_all_steps_as_if_each_were_the_update() -> None:
     torch.manual_seed(0)
-    module = learner(clip=0.2, minibatches=2, chunk=1)
+    module = learner(clip_range=0.2, minibatches=2, microbatch_size=1)
     given = courses()[::20]
     module._learn(walked(given, module.navigator), compare=False)
     fresh = learner()
@@ -320,18 +324,18 @@ def test_minibatches_are_means_over_all_steps_as_if_each_were_the_update() -> No
 
 
 def test_a_walk_that_is_cut_off_is_worth_what_the_critic_expects_there() -> None:
-    module = learner(baseline="critic", discount=1.0, smoothing=1.0)
+    module = learner(baseline="critic", gamma=1.0, gae_lambda=1.0)
     given = [course for course in courses() if len(course[0]) == STEPS and course[0][-1] != STOP][:4]
     values = [critics(module, course) for course in given]
     kept = [earned(course)[:-1] + [v[-1]] for course, v in zip(given, values, strict=True)]  # in place of its last step
     advantages = [[sum(r[t:]) - v[t] for t in range(STEPS - 1)] + [0.0] for r, v in zip(kept, values, strict=True)]
     expected = slow_gradients(module, slow_loss(module, given, advantages, steps=len(given) * (STEPS - 1)))
-    module._learn(walked(given, module.navigator, cut=True), compare=False)
+    module._learn(walked(given, module.navigator, truncated=True), compare=False)
     same(module.steps.taken[0], expected)
 
 
 def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
-    module = learner(answerer_lr=0.5, chunk=3)
+    module = learner(answerer_lr=0.5, microbatch_size=3)
     rollout = walked(courses()[::20], module.navigator)
     seen = torch.randn(len(rollout.answers), 5, FEATURES, generator=torch.Generator().manual_seed(1))
     rollout = replace(rollout, last_frames=seen, answers=torch.arange(len(seen)) % 2)
@@ -359,7 +363,7 @@ def test_what_an_epoch_shows_of_distances_is_from_the_spawn_to_the_end() -> None
 
 
 def test_while_the_critic_warms_up_nothing_else_learns_and_a_large_gradient_is_cut() -> None:
-    module = learner(baseline="critic", warm_up=1, max_grad_norm=0.01)
+    module = learner(baseline="critic", critic_warm_up=1, max_grad_norm=0.01)
     for _ in range(2):
         module._learn(walked(courses()[::20], module.navigator), compare=False)
     first, second = module.steps.taken

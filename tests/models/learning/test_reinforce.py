@@ -14,20 +14,19 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eqa import train
-from eqa.data.batches.rl_episodes import Practice, Spawning, questions_by_house
-from eqa.data.demonstrations.spawn_settings import spawned
+from eqa.data.batches.rl_episodes import RLEpisodes, SpawnCurriculum, questions_by_house
+from eqa.data.demonstrations.spawn_settings import spawn_point
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
 from eqa.envs.house.simulator import HouseSimulator
 from eqa.envs.simulator import Goal, enter
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.evaluation.evaluate import Evaluation
-from eqa.models.learning.advantages import generalized_advantages, others_returns, returns_to_go, without_cut_ends
-from eqa.models.learning.minibatches import Credit, of_update, own_steps
+from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
+from eqa.models.learning.minibatches import Credit, make_microbatches, own_steps
 from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
 from eqa.models.learning.rollouts import Rewards, Rollouts
 from eqa.models.navigators.navigator import prepared
 from eqa.models.navigators.pacman import Pacman
-from eqa.models.navigators.recurrent_state import after_history, asked
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 from tests.helpers.toy_walks import CONFIGS, Cut, logged
 
@@ -46,7 +45,7 @@ def configured(folder: Path, source: ToyRooms, *words: str) -> DictConfig:
     checkpoint = folder.parent / "agent.ckpt"
     if not checkpoint.exists():
         untrained_agent(source).save(checkpoint)
-    toy = [f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_practice"]
+    toy = [f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_reinforce"]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose("train", overrides=[*toy, f"run_folder={folder}", f"checkpoint={checkpoint}", *words])
 
@@ -69,7 +68,7 @@ def test_a_decision_is_credited_with_the_rewards_that_follow_it_and_no_others():
         "actions": actions,
         "questions": torch.ones(1, 2, dtype=torch.int64),
         "loss_from": torch.tensor([2]),
-        "asked": torch.tensor([[False, False, True, False, True, True, True]]),
+        "planner_queried": torch.tensor([[False, False, True, False, True, True, True]]),
         "weights": torch.tensor([[0.0, 0.0, 12.0, 13.0, 14.0, 15.0, 16.0]]),
     }
     decisions = navigator.prepare(batch)["decisions"]
@@ -87,21 +86,21 @@ def test_a_walk_s_log_probabilities_are_those_it_was_drawn_with():
     features, questions = torch.randn(40, 30, 6), torch.randint(1, 9, (40, 4))
     state, walked = navigator.initial_state(questions), []
     for t in range(30):
-        decision, running = navigator.decide(state, features[:, t]), state.running
-        state, actions = navigator.act(state, features[:, t], draws=torch.rand(40, 2))
-        planned = asked(state)
+        decision, previous = navigator.decide(state, features[:, t]), state.previous_action
+        state, actions = navigator.act(state, features[:, t], noise=torch.rand(40, 2))
+        planned = navigator.planner_queried(state)
         repeats = decision.controller_logits.log_softmax(1)[torch.arange(40), (~planned).long()]
         chosen = decision.planner_logits.log_softmax(1)[torch.arange(40), actions]
         walked.append(
             (actions, planned, torch.where(decision.may_repeat, repeats, 0.0) + torch.where(planned, chosen, 0.0))
         )
-        assert (planned | (actions == running)).all()
+        assert (planned | (actions == previous)).all()
     actions, planned, logs = (torch.stack(values, 1) for values in zip(*walked, strict=True))
     again = planned[:, 1:] & (actions[:, 1:] == actions[:, :-1])
     assert again.any()  # which actions alone do not tell
-    batch = {"features": features, "actions": actions, "questions": questions, "asked": planned}
+    batch = {"features": features, "actions": actions, "questions": questions, "planner_queried": planned}
     batch["loss_from"] = torch.zeros(40, dtype=torch.int64)
-    judged = navigator.judge(prepared(navigator, batch))
+    judged = navigator.decision_logits(prepared(navigator, batch))
     total = sum(part.logits.log_softmax(1).gather(1, part.target[:, None]).sum() for part in judged.values())
     torch.testing.assert_close(total, logs.sum(), rtol=1e-4, atol=1e-3)
 
@@ -109,41 +108,43 @@ def test_a_walk_s_log_probabilities_are_those_it_was_drawn_with():
 def test_advantages_are_returns_less_values_or_one_step_errors_and_end_with_the_episode():
     rewards = torch.tensor([[0.0, 1.0, 2.0, 0.0]])
     values, counts = torch.tensor([[9.0, 3.0, 5.0, 7.0]]), torch.tensor([[False, True, True, False]])
-    whole = generalized_advantages(rewards, values, counts, discount=1.0, smoothing=1.0)
+    whole = generalized_advantages(rewards, values, counts, gamma=1.0, gae_lambda=1.0)
     assert whole[0, 1:3].tolist() == [3.0 - 3.0, 2.0 - 5.0]
-    errors = generalized_advantages(rewards, values, counts, discount=0.5, smoothing=0.0)
+    errors = generalized_advantages(rewards, values, counts, gamma=0.5, gae_lambda=0.0)
     assert errors[0, 1:3].tolist() == [1.0 + 0.5 * 5.0 - 3.0, 2.0 - 5.0]
-    cut, kept = without_cut_ends(rewards, counts, torch.tensor([True]), values)
+    cut, kept = with_truncated_ends(rewards, counts, torch.tensor([True]), values)
     assert cut.tolist() == [[0.0, 1.0, 5.0, 0.0]] and kept.tolist() == [[False, True, False, False]]
 
 
 def test_other_samples_tell_what_an_episode_would_still_earn():
     rewards = torch.tensor([[1.0, 0.0], [1.0, 2.0], [0.0, 8.0], [0.0, 0.0], [0.0, 0.0], [1.0, 2.0]])
     others = torch.tensor([5.5, 4.5, 2.0, 1.5, 1.5, 0.0])
-    expected = others_returns(rewards, 3)
+    expected = leave_one_out(rewards, 3)
     assert expected[:, 0].equal(others) and expected[:, 1].equal(others - rewards[:, 0])
     advantages = returns_to_go(rewards, 1.0) - expected
     assert advantages[:, 0].equal(advantages[:, 1])  # how much better the whole episode went
     with pytest.raises(ValueError, match="samples"):
-        others_returns(torch.ones(3, 1), 1)
+        leave_one_out(torch.ones(3, 1), 1)
 
 
 def rollouts(source: ToyRooms, **changes) -> Rollouts:
     given = {"rewards": Rewards(), "num_envs": 4, **changes}
-    return Rollouts(source, source.demonstrations("train"), eyes=source.encode, vocabulary=source.vocabulary, **given)
+    return Rollouts(
+        source, source.demonstrations("train"), extractor=source.encode, vocabulary=source.vocabulary, **given
+    )
 
 
 def some_spawns(source: ToyRooms, samples: int = 5) -> dict:
     demos = source.demonstrations("train")
-    spawns = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
-    return Practice(demos, source.vocabulary, spawns, samples=samples, seed=[0]).__getitems__([0, 1, 2, 3])
+    spawns = [spawn_point(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
+    return RLEpisodes(demos, source.vocabulary, spawns, samples=samples, seed=[0]).__getitems__([0, 1, 2, 3])
 
 
 def test_a_walk_is_the_same_however_many_go_on_at_once(source):
     agent, spawns = untrained_agent(source), some_spawns(source)
     whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
     few = rollouts(source, num_envs=3)(agent.navigator, agent.answerer, spawns)
-    for name in ("actions", "asked", "features"):
+    for name in ("actions", "planner_queried", "features"):
         assert (whole.batch[name] == few.batch[name]).all()
     assert (whole.rewards == few.rewards).all() and (whole.last_frames == few.last_frames).all()
     lengths = whole.counts.sum(1)
@@ -179,16 +180,16 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
             torch.from_numpy(np.array(frames, np.float16).reshape(1, known, source.encode.encoder.feature_size)),
             torch.tensor([actions], dtype=torch.int64).reshape(1, known),
         )
-        state = after_history(agent.navigator, spawns["questions"][n : n + 1], *before)
+        state = agent.navigator.warm_up(spawns["questions"][n : n + 1], *before)
         poses, metres, planned = [simulator.poses[0].numpy()], [float(simulator.distance_m[0])], [False] * known
         entered = int(simulator.region[0]) == episode.target_room
         for t in range(MAX_EPISODE_ACTIONS):
             drawn = simulator.observe(sensors=("rgb", "instance_id"))
             frames += [*source.encode(drawn["rgb"]).numpy()]
             state, action = agent.navigator.act(
-                state, torch.from_numpy(frames[-1][None]).float(), draws=spawns["draws"][n : n + 1, t]
+                state, torch.from_numpy(frames[-1][None]).float(), noise=spawns["noise"][n : n + 1, t]
             )
-            planned += asked(state).tolist()
+            planned += agent.navigator.planner_queried(state).tolist()
             actions += action.tolist()
             simulator.step(action.numpy())
             poses, metres = [*poses, simulator.poses[0].numpy()], [*metres, float(simulator.distance_m[0])]
@@ -201,7 +202,10 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
             drawn = simulator.observe(sensors=("rgb", "instance_id"))
             frames += [*source.encode(drawn["rgb"]).numpy()]
         assert walked.batch["actions"][n, :end].tolist() == actions and (walked.batch["actions"][n, end:] == -1).all()
-        assert walked.batch["asked"][n, :end].tolist() == planned and not walked.batch["asked"][n, end:].any()
+        assert (
+            walked.batch["planner_queried"][n, :end].tolist() == planned
+            and not walked.batch["planner_queried"][n, end:].any()
+        )
         assert (walked.batch["features"][n, :end].numpy() == np.array(frames[:end])).all()
         assert (walked.poses[n] == np.array(poses)).all() and bool(walked.entered[n]) == entered
         assert (walked.distances_m[n, : steps + 1] == metres).all() and (
@@ -218,7 +222,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
         np.testing.assert_allclose(walked.rewards[n, known:end].numpy(), earned, atol=1e-5)
         assert not walked.rewards[n, :known].any() and not walked.rewards[n, end:].any()
         assert bool(walked.correct[n]) == bool(said == right) and bool(walked.seen[n]) == bool(looked)
-    assert many.num_steps == sum(lengths) and walked.counts.sum(1).tolist() == lengths and not walked.cut.any()
+    assert many.num_steps == sum(lengths) and walked.counts.sum(1).tolist() == lengths and not walked.truncated.any()
     figures = {name: float(value) for name, value in _figures(walked).items()}
     ends = walked.distances_m[:, -1]
     expected = {
@@ -243,7 +247,7 @@ def test_own_steps_are_cut_out_of_walks_of_any_length():
     batch = {
         "features": torch.arange(6.0).reshape(2, 3, 1),
         "actions": torch.tensor([[F, L, STOP], [R, R, STOP]]),
-        "asked": torch.tensor([[True, False, True], [False, False, True]]),
+        "planner_queried": torch.tensor([[True, False, True], [False, False, True]]),
         "weights": torch.arange(6.0).reshape(2, 3),
         "questions": torch.ones(2, 1, dtype=torch.int64),
         "loss_from": torch.tensor([0, 2]),
@@ -251,7 +255,7 @@ def test_own_steps_are_cut_out_of_walks_of_any_length():
     own = own_steps(batch)
     assert own["actions"].tolist() == [[F, L, STOP], [STOP, -1, -1]] and own["loss_from"].tolist() == [0, 0]
     assert own["features"][1, 0].tolist() == [5.0] and own["weights"][0].tolist() == [0.0, 1.0, 2.0]
-    assert own["asked"][:, 0].tolist() == [True, True] and own["weights"][1, 0] == 5.0
+    assert own["planner_queried"][:, 0].tolist() == [True, True] and own["weights"][1, 0] == 5.0
 
 
 def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(source):
@@ -273,21 +277,21 @@ def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(sou
 @torch.no_grad()
 def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(source):
     agent, demos = untrained_agent(source), source.demonstrations("train")
-    settings = ("T-10", "T-4", "T-7", "T-3", "T-10 turned", "T-6", "T-5")
-    spawns = [s for n, setting in enumerate(settings) if (s := spawned(demos, n % len(demos), setting))]
-    batch = Practice(demos, source.vocabulary, spawns, samples=3, seed=[1]).__getitems__(range(len(spawns)))
+    settings = ("T-10", "T-4", "T-7", "T-3", "T-10 random heading", "T-6", "T-5")
+    spawns = [s for n, setting in enumerate(settings) if (s := spawn_point(demos, n % len(demos), setting))]
+    batch = RLEpisodes(demos, source.vocabulary, spawns, samples=3, seed=[1]).__getitems__(range(len(spawns)))
     rollout = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, batch)
     assert 0 < (rollout.batch["loss_from"] == 0).sum() < len(rollout.answers) and (rollout.state.repeats > 1).any()
     worth = torch.rand(rollout.rewards.shape)
     other = untrained_agent(source).navigator.eval()
     torch.nn.init.normal_(other.planner_head.weight)
-    for chunk in of_update(
+    for chunk in make_microbatches(
         rollout, Credit(worth, worth, rollout.counts), agent.navigator, size=8, beside=other, whole=True
     ):
         for navigator, own in ((agent.navigator, chunk["batch"]), (other, chunk["beside"])):
             whole = prepared(navigator, chunk["whole"])
-            for name, judged in navigator.judge(whole).items():
-                alike = navigator.judge(own)[name]
+            for name, judged in navigator.decision_logits(whole).items():
+                alike = navigator.decision_logits(own)[name]
                 assert judged.target.equal(alike.target) and judged.weight.equal(alike.weight)
                 torch.testing.assert_close(judged.logits, alike.logits, rtol=1e-4, atol=1e-5)
 
@@ -298,8 +302,8 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
         agent.navigator.planner_head.bias[Action.STOP] = -1e9
     walked = rollouts(source, sample=False)(agent.navigator, agent.answerer, spawns)
     assert not walked.stopped.any() and (walked.counts.sum(1) == MAX_EPISODE_ACTIONS).all()
-    demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", eyes=source.encode)
-    batch = [spawned(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
+    demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", extractor=source.encode)
+    batch = [spawn_point(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
     simulator, scenes = enter(source.world, [demos.episodes[s.row].scene_id for s in batch])
     walker = NavigatorAgent(agent.navigator, source.encode)
     played = evaluation._walk(walker, simulator, scenes, evaluation._start(batch))
@@ -308,7 +312,7 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
 
 
 def test_each_step_of_an_update_begins_where_the_navigator_now_comes_to_the_spawns(tmp_path, source, monkeypatch):
-    made, judged, make, judge = [], [], Rollouts.__call__, Pacman.judge
+    made, judged, make, judge = [], [], Rollouts.__call__, Pacman.decision_logits
 
     def kept(self, *given):
         made.append(make(self, *given))
@@ -320,7 +324,7 @@ def test_each_step_of_an_update_begins_where_the_navigator_now_comes_to_the_spaw
         return judge(navigator, batch)
 
     monkeypatch.setattr(Rollouts, "__call__", kept)
-    monkeypatch.setattr(Pacman, "judge", watched)
+    monkeypatch.setattr(Pacman, "decision_logits", watched)
     words = [*PPO, f"{LEARN}lr=0.01", "stages.navigator.data.updates=1", "stages.navigator.max_epochs=1"]
     fit(configured(tmp_path / "run", source, *words), source)
     (first, _), *_, (last, _) = judged
@@ -332,12 +336,14 @@ def test_each_step_of_an_update_begins_where_the_navigator_now_comes_to_the_spaw
 def test_stragglers_are_cut_off_where_that_is_asked_for(source):
     agent, spawns = untrained_agent(source), some_spawns(source)
     whole = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, spawns)
-    cut = rollouts(source, num_envs=20, wait=0.5)(agent.navigator, agent.answerer, spawns)
-    assert not whole.cut.any() and 0 < int(cut.cut.sum()) < 10
-    assert (cut.counts.sum(1)[cut.cut] < whole.counts.sum(1)[cut.cut]).all() and not cut.stopped[cut.cut].any()
-    assert (cut.rewards.sum(1)[~cut.cut] == whole.rewards.sum(1)[~cut.cut]).all()
-    hasty = rollouts(source, num_envs=6, wait=0.99)(agent.navigator, agent.answerer, spawns)
-    assert hasty.cut.any() and (hasty.counts.sum(1) > 0).all()
+    cut = rollouts(source, num_envs=20, min_active_share=0.5)(agent.navigator, agent.answerer, spawns)
+    assert not whole.truncated.any() and 0 < int(cut.truncated.sum()) < 10
+    assert (cut.counts.sum(1)[cut.truncated] < whole.counts.sum(1)[cut.truncated]).all() and not cut.stopped[
+        cut.truncated
+    ].any()
+    assert (cut.rewards.sum(1)[~cut.truncated] == whole.rewards.sum(1)[~cut.truncated]).all()
+    hasty = rollouts(source, num_envs=6, min_active_share=0.99)(agent.navigator, agent.answerer, spawns)
+    assert hasty.truncated.any() and (hasty.counts.sum(1) > 0).all()
 
 
 def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(source):
@@ -345,19 +351,22 @@ def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(sou
     batches = list(questions_by_house(demos, batches=6, questions=4, houses=2, rng=rng))
     assert all(len({demos.episodes[row].scene_id for row in rows}) == 2 and len(rows) == 4 for rows in batches)
     assert len({row for rows in batches[:2] for row in rows}) == 4
-    spawning = Spawning(start=4, step=3, turned=0.5)
+    spawning = SpawnCurriculum(start=4, step=3, random_heading=0.5)
     for epoch, farthest in ((0, 4), (1, 7), (5, 10)):
-        drawn = [spawning.draw(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
+        drawn = [spawning.draw_spawn(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
         lefts = {10 - s.known if s.left is None or s.known else int(s.setting.split()[0][2:]) for s in drawn}
         assert max(int(s.setting.split()[0][2:]) for s in drawn) == farthest and lefts
-        assert 50 < sum("turned" in s.setting for s in drawn) < 150
+        assert 50 < sum("random heading" in s.setting for s in drawn) < 150
     with pytest.raises(ValueError, match="spawn"):
-        Spawning(start=4, step=3, turned=1.5)
+        SpawnCurriculum(start=4, step=3, random_heading=1.5)
 
 
-@pytest.mark.parametrize(("turned", "settings"), [(0, ["T-10"]), (0.5, ["T-10", "T-10 turned"]), (1, ["T-10 turned"])])
-def test_what_is_practised_is_validated(source, tmp_path, turned, settings):
-    cfg = configured(tmp_path / "run", source, f"stages.navigator.data.spawn.turned={turned}")
+@pytest.mark.parametrize(
+    ("random_heading", "settings"),
+    [(0, ["T-10"]), (0.5, ["T-10", "T-10 random heading"]), (1, ["T-10 random heading"])],
+)
+def test_the_spawns_that_are_learned_from_are_validated(source, tmp_path, random_heading, settings):
+    cfg = configured(tmp_path / "run", source, f"stages.navigator.data.spawn.random_heading={random_heading}")
     data = instantiate(cfg.stages.navigator.data, _partial_=True)(source=source)
     data.setup("fit")
     data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
@@ -365,7 +374,7 @@ def test_what_is_practised_is_validated(source, tmp_path, turned, settings):
 
 
 LEARN = "stages.navigator.model."
-PPO = [f"{LEARN}clip=0.2", f"{LEARN}passes=4", f"{LEARN}chunk=128", f"{LEARN}normalize=true"]
+PPO = [f"{LEARN}clip_range=0.2", f"{LEARN}epochs=4", f"{LEARN}microbatch_size=128", f"{LEARN}normalize=true"]
 
 
 @pytest.mark.slow
@@ -393,24 +402,26 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_walks_and_weights(tmp_path, 
     with pytest.raises(RuntimeError, match="cut"):
         fit(cfg, source, callbacks=[Cut(1, 1)])
     again = fit(cfg, source)
-    assert same_weights(whole, again) and torch.equal(whole.usual_reward.nan_to_num(), again.usual_reward.nan_to_num())
+    assert same_weights(whole, again) and torch.equal(
+        whole.moving_average.nan_to_num(), again.moving_average.nan_to_num()
+    )
     assert without_time(logged(tmp_path / "whole" / "navigator")) == without_time(
         logged(tmp_path / "cut" / "navigator")
     )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("baseline", ["running", "critic"])
+@pytest.mark.parametrize("baseline", ["moving_average", "critic"])
 def test_two_processes_make_the_updates_that_one_makes_with_all_walks(tmp_path, source, baseline):
     cfg = configured(tmp_path / "here", source, f"{LEARN}baseline={baseline}", f"{LEARN}normalize=true")
-    command = [sys.executable, "train.py", f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_practice"]
+    command = [sys.executable, "train.py", f"hydra.searchpath=[file://{TOY}]", "+experiment=toy_reinforce"]
     command += [f"checkpoint={cfg.checkpoint}", f"{LEARN}baseline={baseline}", f"{LEARN}normalize=true"]
     for folder, words in {"one": [], "two": ["trainer.devices=2", "trainer.strategy=ddp"]}.items():
         subprocess.run(
             [*command, *words, f"hydra.run.dir={tmp_path / folder}"], cwd=TOY.parents[1], check=True, timeout=300
         )
     one, two = (torch.load(tmp_path / f / "weights.pt", weights_only=True)["navigator"] for f in ("one", "two"))
-    assert not torch.equal(one["navigator.planner_head.weight"], one["start.planner_head.weight"])
+    assert not torch.equal(one["navigator.planner_head.weight"], one["reference.planner_head.weight"])
     for name, weight in one.items():
         torch.testing.assert_close(weight, two[name], rtol=0, atol=1e-4, equal_nan=True, msg=name)
     for row, other in zip(*(without_time(logged(tmp_path / f / "navigator")) for f in ("one", "two")), strict=True):
@@ -437,9 +448,9 @@ def test_an_update_is_cut_into_the_steps_that_are_asked_for(tmp_path, source):
 
 
 def test_while_the_critic_warms_up_the_policy_stays_and_the_critic_learns(tmp_path, source):
-    words = [*PPO, f"{LEARN}baseline=critic", f"{LEARN}warm_up=9", f"{LEARN}answerer_lr=0.0"]
+    words = [*PPO, f"{LEARN}baseline=critic", f"{LEARN}critic_warm_up=9", f"{LEARN}answerer_lr=0.0"]
     module = fit(configured(tmp_path / "run", source, *words), source)
-    assert same_weights(module.navigator, module.start)
+    assert same_weights(module.navigator, module.reference)
     assert module.critic.head.weight.abs().sum() > 0
 
 
@@ -470,15 +481,15 @@ def test_a_gradient_that_is_not_finite_ends_the_run_and_keeps_the_walks(tmp_path
 
 def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
     for words, named in (
-        ([f"{LEARN}passes=2"], "clip"),
-        ([f"{LEARN}warm_up=2"], "critic"),
+        ([f"{LEARN}epochs=2"], "clip_range"),
+        ([f"{LEARN}critic_warm_up=2"], "critic"),
         ([f"{LEARN}baseline=mean"], "baseline"),
         ([f"{LEARN}optimizer=lion"], "optimizer"),
         (["stages.navigator.data.samples=1"], "samples"),
         (["stages.navigator.data.num_envs=0"], "num_envs"),
         (["stages.navigator.data.houses=9"], "houses"),
         (["checkpoint=last"], "checkpoint"),
-        (["stages.navigator.data.wait=0.5"], "wait: expected 0 without a critic"),
+        (["stages.navigator.data.min_active_share=0.5"], "min_active_share: expected 0 without a critic"),
     ):
         with pytest.raises(ValueError, match=named):
             fit(configured(tmp_path / "run", source, *words), source)

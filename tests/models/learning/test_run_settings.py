@@ -8,7 +8,14 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from eqa.models.learning.run_settings import RULES, check_settings, leaves, rule_of
+from eqa.models.learning.run_settings import (
+    RULES,
+    check_settings,
+    in_words_of_today,
+    leaves,
+    refuse_old_words,
+    rule_of,
+)
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
@@ -31,7 +38,7 @@ def test_what_ships_is_fine_and_every_number_in_it_has_a_rule(experiment: str, s
     assert not [path for path in without if path not in TEXTS] and len(numbers) > 20
 
 
-TEXTS = ("finish.start", "finish.checkpoint", *(f"trainer.{n}" for n in (
+TEXTS = ("on_finish.base_name", "on_finish.checkpoint", *(f"trainer.{n}" for n in (
     "use_distributed_sampler", "enable_progress_bar", "enable_model_summary")))  # fmt: skip
 
 
@@ -42,14 +49,20 @@ def test_every_rule_is_of_use() -> None:
         used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
     content = OmegaConf.to_container(composed("eval", "checkpoint=x"), resolve=True)
     used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
-    rare = {"stages", "finish", "stages.*.data.num_workers", "stages.*.model.chunk", "stages.*.model.draw_every"}
+    rare = {
+        "stages",
+        "on_finish",
+        "stages.*.data.num_workers",
+        "stages.*.model.microbatch_size",
+        "stages.*.model.draw_every",
+    }
     assert {pattern for pattern, rule in RULES.items() if id(rule) not in used} <= rare
 
 
 NAVIGATOR, MODEL = "stages.navigator", "stages.navigator.model"
 WRONG = {
     "il": [
-        ("finish.split=nope", "finish.split: expected one of train, val, test, human, got 'nope'"),
+        ("on_finish.split=nope", "on_finish.split: expected one of train, val, test, human, got 'nope'"),
         ("stages.answerer.data.num_frames=-1", "stages.answerer.data.num_frames: expected a whole number from 1 on"),
         ("stages.answerer.data.num_frames=1.5", "num_frames: expected a whole number from 1 on, or null, got 1.5"),
         ("seed=-1", "seed: expected a whole number from 0 to 4294967295, got -1"),
@@ -84,19 +97,28 @@ WRONG = {
         ("checkpoint=nowhere.ckpt", "checkpoint: expected a file that is there, or last, got 'nowhere.ckpt'"),
     ],
     "rl_finetune": [
-        (f"{MODEL}.baseline=mean", f"{MODEL}.baseline: expected one of none, running, samples, critic, got 'mean'"),
-        (f"{MODEL}.clip=1", f"{MODEL}.clip: expected a number above 0 below 1, or null, got 1"),
-        (f"{MODEL}.discount=1.1", f"{MODEL}.discount: expected a number from 0 to 1, got 1.1"),
+        (f"{MODEL}.baseline=mean", f"{MODEL}.baseline: expected one of none, moving_average, rloo, critic, got 'mean'"),
+        (f"{MODEL}.clip_range=1", f"{MODEL}.clip_range: expected a number above 0 below 1, or null, got 1"),
+        (f"{MODEL}.gamma=1.1", f"{MODEL}.gamma: expected a number from 0 to 1, got 1.1"),
         (f"{MODEL}.entropy_weight=-0.1", f"{MODEL}.entropy_weight: expected a number from 0, got -0.1"),
         (f"{MODEL}.temperature=0", f"{MODEL}.temperature: expected a number above 0, or null, got 0"),
-        (f"{NAVIGATOR}.data.wait=1", f"{NAVIGATOR}.data.wait: expected a number from 0 below 1, got 1"),
-        (f"{NAVIGATOR}.data.wait=0.5", f"{NAVIGATOR}.data.wait: expected 0 without a critic, got 0.5"),
-        (f"{MODEL}.warm_up=3", f"{MODEL}.warm_up: expected 0 without a critic, got 3"),
-        (f"{MODEL}.passes=2", f"{MODEL}.passes: expected 1, and 1 minibatch, without clip"),
+        (
+            f"{NAVIGATOR}.data.min_active_share=1",
+            f"{NAVIGATOR}.data.min_active_share: expected a number from 0 below 1, got 1",
+        ),
+        (
+            f"{NAVIGATOR}.data.min_active_share=0.5",
+            f"{NAVIGATOR}.data.min_active_share: expected 0 without a critic, got 0.5",
+        ),
+        (f"{MODEL}.critic_warm_up=3", f"{MODEL}.critic_warm_up: expected 0 without a critic, got 3"),
+        (f"{MODEL}.epochs=2", f"{MODEL}.epochs: expected 1, and 1 minibatch, without clip_range"),
         (f"{NAVIGATOR}.data.houses=17", f"{NAVIGATOR}.data.questions: expected no fewer than houses, 17, got 16"),
-        (f"{NAVIGATOR}.data.spawn.turned=2", f"{NAVIGATOR}.data.spawn.turned: expected a number from 0 to 1, got 2"),
+        (
+            f"{NAVIGATOR}.data.spawn.random_heading=2",
+            f"{NAVIGATOR}.data.spawn.random_heading: expected a number from 0 to 1, got 2",
+        ),
         (f"{NAVIGATOR}.data.rewards.answer=.inf", f"{NAVIGATOR}.data.rewards.answer: expected a number from 0 to"),
-        ("finish.also_at=[0]", "finish.also_at.0: expected a number above 0, got 0"),
+        ("on_finish.also_at=[0]", "on_finish.also_at.0: expected a number above 0, got 0"),
     ],
     "pacman_q_dagger": [
         (f"{NAVIGATOR}.data.beta=-0.1", f"{NAVIGATOR}.data.beta: expected a number from 0 to 1, got -0.1"),
@@ -116,9 +138,9 @@ def test_what_cannot_be_is_refused_by_name(experiment: str, word: str, said: str
     ("word", "said"),
     [
         ("split=nope", "split: expected one of train, val, test, human, got 'nope'"),
-        ("plays=some", "plays: expected one of all, own, answerer, got 'some'"),
+        ("lines=some", "lines: expected one of all, own, answerer, got 'some'"),
         ("stop_odds=0", "stop_odds: expected a number above 0, or null, got 0"),
-        ("against=nowhere", "against: expected a file that is there, or null, got 'nowhere'"),
+        ("compare_with=nowhere", "compare_with: expected a file that is there, or null, got 'nowhere'"),
         ("checkpoint=nowhere", "checkpoint: expected a file that is there, or last, got 'nowhere'"),
     ],
 )
@@ -135,8 +157,8 @@ def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:
     assert str(refused.value).count("\n") == 2
     words = (
         f"{MODEL}.baseline=critic",
-        f"{MODEL}.warm_up=2",
-        f"{NAVIGATOR}.data.wait=0.5",
+        f"{MODEL}.critic_warm_up=2",
+        f"{NAVIGATOR}.data.min_active_share=0.5",
         "+stages.navigator.data.walks=1",
     )
     with pytest.raises(ValueError, match="walks: expected one of") as refused:
@@ -148,6 +170,8 @@ def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:
     ("script", "words", "said"),
     [
         ("train.py", ["+experiment=il", "seed=-1"], "seed: expected"),
+        ("train.py", ["+experiment=il", "finish.split=val"], "finish.split is on_finish.split now"),
+        ("eval.py", ["checkpoint=x", "plays=own"], "plays is lines now"),
         ("train.py", [], "stages: expected an experiment, +experiment=il, got nothing"),
         ("eval.py", [], "checkpoint: expected a file that is there, or last, got nothing"),
         ("scripts/make_demos.py", ["data.walks=0"], "data.walks: expected"),
@@ -158,3 +182,40 @@ def test_a_command_says_it_in_a_line_and_does_nothing(tmp_path: Path, script: st
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
     assert not list((tmp_path / "run").glob("*.h5")) and not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "today"),
+    [
+        ("finish.split=val", "on_finish.split=val"),
+        ("finish.plays=own", "on_finish.lines=own"),
+        ("++finish.also_at=[10,1]", "++on_finish.also_at=[10,1]"),
+        ("row=mine", "name=mine"),
+        ("plays=own", "lines=own"),
+        ("against=a.ckpt", "compare_with=a.ckpt"),
+        ("+experiment=own_ends", "+experiment=answerer_rollouts"),
+        ("+experiment=il,places", "+experiment=il,spatial_attention"),
+        ("scale.practice_updates=3", "scale.rl_updates=3"),
+        (f"{MODEL}.baseline=running", f"{MODEL}.baseline=moving_average"),
+        (f"{MODEL}.baseline=samples", f"{MODEL}.baseline=rloo"),
+        (f"{MODEL}.clip=0.2", f"{MODEL}.clip_range=0.2"),
+        (f"+{MODEL}.chunk=8", f"+{MODEL}.microbatch_size=8"),
+        (f"~{NAVIGATOR}.data.spawn.turned", f"~{NAVIGATOR}.data.spawn.random_heading"),
+        ("stages.answerer.model.options.also_back=[1]", "stages.answerer.model.options.earlier_frames=[1]"),
+        ("stages.answerer.model.answerer=PlacesAnswerer", "stages.answerer.model.answerer=SpatialAttentionAnswerer"),
+    ],
+)
+def test_an_older_name_is_refused_with_the_one_of_today(word: str, today: str) -> None:
+    assert in_words_of_today(word) == today and in_words_of_today(today) == today
+    with pytest.raises(SystemExit) as refused:
+        refuse_old_words(["seed=1", word])
+    old, new = (w.lstrip("+~") for w in (word, today))
+    if old.split("=")[0] != new.split("=")[0]:
+        old, new = old.split("=")[0], new.split("=")[0]
+    assert str(refused.value) == f"settings:\n  {old} is {new} now"
+
+
+def test_words_of_today_are_left_alone() -> None:
+    words = ["-m", "+experiment=il", "seed=0,1", "on_finish.split=val", f"{MODEL}.baseline=critic", "scale=tiny"]
+    refuse_old_words(words)
+    assert [in_words_of_today(word) for word in words] == words

@@ -14,9 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.baselines import Lstm, Reactive
+from eqa.models.navigators.navigator import Navigator
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.pacman_targets import hierarchical_targets
-from eqa.models.navigators.recurrent_state import after_history, joined, rows
+from eqa.models.navigators.recurrent_state import joined, rows
 from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import describe, rebuild
 from tests.helpers.episode_batches import batch_of
@@ -46,12 +47,10 @@ def seeded():
     torch.manual_seed(0)
 
 
-def logits_of(navigator: nn.Module, state: object, features: torch.Tensor, active: torch.Tensor) -> torch.Tensor:
-    if isinstance(navigator, Transformer):
-        return navigator.decide(state, features, active=active)[0]
+def logits_of(navigator: Navigator, state: object, features: torch.Tensor, active: torch.Tensor) -> torch.Tensor:
     if isinstance(navigator, Pacman):
         return navigator.decide(state, features).planner_logits
-    return navigator.decide(state, features)[0]
+    return navigator.decide(state, features, active)[0]
 
 
 def questions_and_frames(num: int, steps: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,7 +73,7 @@ def test_forced_single_steps_equal_teacher_forcing(make, with_question):
     for t in range(batch["actions"].shape[1]):
         active, taken = batch["actions"][:, t] >= 0, batch["actions"][:, t]
         logits = logits_of(navigator, state, batch["features"][:, t], active)
-        state, actions = navigator.act(state, batch["features"][:, t], forced=taken, active=active)
+        state, actions = navigator.act(state, batch["features"][:, t], forced_action=taken, active=active)
         assert torch.equal(actions, torch.where(active, taken, STOP))
         for b in active.nonzero().flatten().tolist():
             if t >= batch["loss_from"][b] and (can_stop or taken[b] != STOP):
@@ -100,14 +99,14 @@ def test_a_sharpened_navigator_draws_what_it_did_at_a_temperature_and_likes_the_
     logits = logits_of(plain, state, frames[0], active)
     if logits.shape[1] == 4:
         logits = logits + torch.tensor([0, 0, 0, np.log(3.0)])
-    draws = torch.from_numpy(np.random.default_rng(0).random((4000, 2), np.float32))
-    drawn = sharp.act(sharp.initial_state(questions), frames[0], draws=draws)[1]
+    noise = torch.from_numpy(np.random.default_rng(0).random((4000, 2), np.float32))
+    drawn = sharp.act(sharp.initial_state(questions), frames[0], noise=noise)[1]
     expected = (logits / 0.25).softmax(1).mean(0)
     found = drawn.bincount(minlength=4)[: len(expected)] / 4000
     other = torch.stack(
-        [draws[:, 0], 1 - draws[:, 1]], 1
+        [noise[:, 0], 1 - noise[:, 1]], 1
     )  # the second is the controller's, which is not asked at first
-    assert drawn.equal(sharp.act(sharp.initial_state(questions), frames[0], draws=other)[1])
+    assert drawn.equal(sharp.act(sharp.initial_state(questions), frames[0], noise=other)[1])
     torch.testing.assert_close(found, expected.float(), atol=0.03, rtol=0)
 
 
@@ -145,7 +144,7 @@ def test_inactive_agents_stop_and_do_not_see_what_they_are_shown(make):
     questions, frames = questions_and_frames(2, 4)
     questions[1], frames[:, 1] = questions[0], frames[:, 0]
     navigator, left_out = make().eval(), torch.tensor([True, False])
-    state, _ = navigator.act(navigator.initial_state(questions), frames[0], forced=torch.tensor([LEFT, LEFT]))
+    state, _ = navigator.act(navigator.initial_state(questions), frames[0], forced_action=torch.tensor([LEFT, LEFT]))
     shown, actions = navigator.act(state, frames[1] * 9, active=left_out)
     assert actions[1] == STOP
     unseen = logits_of(navigator, state, frames[2], torch.ones(2, dtype=torch.bool))
@@ -197,7 +196,7 @@ def test_each_decision_weighs_what_its_action_weighs(make):
         for name, score in navigator.loss({**batch, "weights": weights})["parts"].items():
             decided = {
                 "planner": targets.queries[b, t],
-                "controller": targets.controls[b, t] and not targets.forced[b, t],
+                "controller": targets.controls[b, t] and not targets.must_return[b, t],
                 "action": batch["actions"][b, t] != STOP or make is not FLAT["reactive"],
             }[name]
             assert (score.loss > 0) == decided
@@ -227,7 +226,7 @@ def test_networks_run_under_autocast_and_on_half_precision_features(make, dtype)
         loss = navigator.loss(batch)["loss"]
         state = navigator.initial_state(batch["questions"])
         for t in range(2):
-            state, _ = navigator.act(state, batch["features"][:, t], draws=torch.rand(len(batch["actions"]), 2))
+            state, _ = navigator.act(state, batch["features"][:, t], noise=torch.rand(len(batch["actions"]), 2))
     loss.backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in navigator.parameters())
 
@@ -235,10 +234,10 @@ def test_networks_run_under_autocast_and_on_half_precision_features(make, dtype)
 def test_a_reactive_navigator_without_stop_never_stops_whatever_it_sees():
     questions, frames = questions_and_frames(300, 8)
     navigator = FLAT["reactive"](stop_odds=1e6).eval()
-    for draws in (None, torch.rand(300, 2)):
+    for noise in (None, torch.rand(300, 2)):
         state = navigator.initial_state(questions)
         for frame in frames * 10:
-            state, actions = navigator.act(state, frame, draws=draws)
+            state, actions = navigator.act(state, frame, noise=noise)
             assert set(actions.tolist()) <= {FORWARD, LEFT, RIGHT}
 
 
@@ -254,7 +253,7 @@ def test_who_can_stop_does_so_once_the_odds_make_it_the_likeliest_and_draws_with
         state = navigator.initial_state(questions)
         assert (navigator.act(state, frames[0])[1] == (STOP if stops else FORWARD)).all()
         torch.manual_seed(0)
-        drawn = navigator.act(state, frames[0], draws=torch.rand(2000, 2))[1]
+        drawn = navigator.act(state, frames[0], noise=torch.rand(2000, 2))[1]
         torch.testing.assert_close(drawn.bincount() / 2000, torch.tensor([0.8, 0.1, 0.06, 0.04]), atol=0.03, rtol=0)
     with pytest.raises(ValueError, match="stop_odds"):
         make(stop_odds=0.0)
@@ -271,9 +270,11 @@ def test_pacman_is_after_a_history_where_its_steps_would_have_brought_it():
         state = navigator.initial_state(batch["questions"])
         for t in range(batch["actions"].shape[1]):
             taken = batch["actions"][:, t]
-            state, _ = navigator.act(state, batch["features"][:, t], forced=taken.clamp(min=0), active=taken >= 0)
-        after = after_history(navigator, *history)
-        assert (after.running == state.running).all() and (after.repeats == state.repeats).all()
+            state, _ = navigator.act(
+                state, batch["features"][:, t], forced_action=taken.clamp(min=0), active=taken >= 0
+            )
+        after = navigator.warm_up(*history)
+        assert (after.previous_action == state.previous_action).all() and (after.repeats == state.repeats).all()
         for one, other in zip(after.hidden, state.hidden, strict=True):
             torch.testing.assert_close(one, other)
 
