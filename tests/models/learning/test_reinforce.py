@@ -22,7 +22,7 @@ from eqa.envs.simulator import Goal
 from eqa.models.agents.oracles import NavigatorWalker
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
-from eqa.models.learning.minibatches import Credit, make_microbatches, own_steps
+from eqa.models.learning.minibatches import Advantages, make_microbatches, own_steps
 from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
 from eqa.models.learning.rollouts import Rewards, Rollouts
 from eqa.models.navigators.navigator import prepared
@@ -227,7 +227,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
     ends = walked.distances_m[:, -1]
     expected = {
         "steps": np.mean(lengths), "d_0": walked.distances_m[:, 0].mean(), "d_T": ends.mean(),
-        "d_min": walked.distances_m.min(1).mean(), "entered": walked.entered.mean(), "cut": 0.0,
+        "d_min": walked.distances_m.min(1).mean(), "entered": walked.entered.mean(), "truncated": 0.0,
         "reward": float(walked.rewards.sum()) / len(lengths), "stop": float(walked.stopped.float().mean()),
         "accuracy": float(walked.correct.float().mean()), "seen": float(walked.seen.float().mean()),
         "success": float((walked.correct & walked.stopped).float().mean()),
@@ -285,11 +285,11 @@ def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(so
     worth = torch.rand(rollout.rewards.shape)
     other = untrained_agent(source).navigator.eval()
     torch.nn.init.normal_(other.planner_head.weight)
-    for chunk in make_microbatches(
-        rollout, Credit(worth, worth, rollout.counts), agent.navigator, size=8, beside=other, whole=True
+    for microbatch in make_microbatches(
+        rollout, Advantages(worth, worth, rollout.counts), agent.navigator, size=8, reference=other, whole=True
     ):
-        for navigator, own in ((agent.navigator, chunk["batch"]), (other, chunk["beside"])):
-            whole = prepared(navigator, chunk["whole"])
+        for navigator, own in ((agent.navigator, microbatch["batch"]), (other, microbatch["reference"])):
+            whole = prepared(navigator, microbatch["whole"])
             for name, judged in navigator.decision_logits(whole).items():
                 alike = navigator.decision_logits(own)[name]
                 assert judged.target.equal(alike.target) and judged.weight.equal(alike.weight)
