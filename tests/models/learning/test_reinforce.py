@@ -238,8 +238,8 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
 
 def test_rewards_are_the_paper_s_unless_others_are_asked_for_and_sizes_have_to_be_some(source):
     assert Rewards() == Rewards(answer=5.0, nearer=0.005, closest=0.0, action=0.0, seen=0.0, graded=False)
-    for wrong in ({"num_envs": 0}, {"wait": 1.0}, {"wait": -0.1}):
-        with pytest.raises(ValueError, match="num_envs >= 1 and wait from 0"):
+    for wrong in ({"num_envs": 0}, {"min_active_share": 1.0}, {"min_active_share": -0.1}):
+        with pytest.raises(ValueError, match="num_envs >= 1 and min_active_share from 0"):
             rollouts(source, **wrong)
 
 
