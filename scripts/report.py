@@ -96,7 +96,7 @@ if __name__ == "__main__":
         shown = report(
             arguments.runs,
             arguments.out,
-            compare_with=arguments.against,
+            against=arguments.against,
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
             force=arguments.force,

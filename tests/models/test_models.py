@@ -344,8 +344,8 @@ def test_agent_survives_saving_and_loading(tmp_path):
     again = NeuralAgent.load(tmp_path / "agent.ckpt")
     assert (again.vocabulary, again.config) == (agent.vocabulary, agent.config)
     rgb = frames(2)[:, :96, :96]
-    features = agent.extractor("float32")(rgb)
-    assert torch.equal(again.extractor("float32")(rgb), features)
+    features = agent.frozen_encoder("float32")(rgb)
+    assert torch.equal(again.frozen_encoder("float32")(rgb), features)
     questions = torch.from_numpy(VOCABULARY.encode_batch(["what color is the sofa?"] * 2))
     assert torch.equal(again.answerer(features[:, None], questions), agent.answerer(features[:, None], questions))
     old, new = (a.navigator.decide(a.navigator.initial_state(questions), features) for a in (agent, again))

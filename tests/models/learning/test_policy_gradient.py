@@ -106,7 +106,7 @@ FRAMES = torch.randn(STEPS, FEATURES, generator=torch.Generator().manual_seed(0)
 QUESTION = torch.tensor([[2, 3]])
 
 
-def walked(given: list[Course], navigator: Pacman, *, cut: bool = False) -> Rollout:
+def walked(given: list[Course], navigator: Pacman, *, truncated: bool = False) -> Rollout:
     """As `Rollouts` gives it."""
     num, longest = len(given), max(len(actions) for actions, _ in given)
     actions, asked = torch.full((num, longest), -1), torch.zeros(num, longest, dtype=torch.bool)
@@ -123,7 +123,7 @@ def walked(given: list[Course], navigator: Pacman, *, cut: bool = False) -> Roll
         batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
         rewards=rewards.float(), answers=none, last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
-        correct=none > 0, seen=None, truncated=torch.full((num,), cut), distances_m=np.zeros((num, 1)),
+        correct=none > 0, seen=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
         entered=np.zeros(num, bool), poses=[], state=state, shared=(everybody, everybody),
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from eqa.envs.simulator import Goal, enter
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
-from eqa.models.learning.minibatches import Credit, make_microbatches, own_steps
+from eqa.models.learning.minibatches import Advantages, make_microbatches, own_steps
 from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
 from eqa.models.learning.rollouts import Rewards, Rollouts
 from eqa.models.navigators.navigator import prepared
@@ -227,7 +227,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
     ends = walked.distances_m[:, -1]
     expected = {
         "steps": np.mean(lengths), "d_0": walked.distances_m[:, 0].mean(), "d_T": ends.mean(),
-        "d_min": walked.distances_m.min(1).mean(), "entered": walked.entered.mean(), "cut": 0.0,
+        "d_min": walked.distances_m.min(1).mean(), "entered": walked.entered.mean(), "truncated": 0.0,
         "reward": float(walked.rewards.sum()) / len(lengths), "stop": float(walked.stopped.float().mean()),
         "accuracy": float(walked.correct.float().mean()), "seen": float(walked.seen.float().mean()),
         "success": float((walked.correct & walked.stopped).float().mean()),
@@ -238,8 +238,8 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
 
 def test_rewards_are_the_paper_s_unless_others_are_asked_for_and_sizes_have_to_be_some(source):
     assert Rewards() == Rewards(answer=5.0, nearer=0.005, closest=0.0, action=0.0, seen=0.0, graded=False)
-    for wrong in ({"num_envs": 0}, {"wait": 1.0}, {"wait": -0.1}):
-        with pytest.raises(ValueError, match="num_envs >= 1 and wait from 0"):
+    for wrong in ({"num_envs": 0}, {"min_active_share": 1.0}, {"min_active_share": -0.1}):
+        with pytest.raises(ValueError, match="num_envs >= 1 and min_active_share from 0"):
             rollouts(source, **wrong)
 
 
@@ -285,11 +285,11 @@ def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(so
     worth = torch.rand(rollout.rewards.shape)
     other = untrained_agent(source).navigator.eval()
     torch.nn.init.normal_(other.planner_head.weight)
-    for chunk in make_microbatches(
-        rollout, Credit(worth, worth, rollout.counts), agent.navigator, size=8, beside=other, whole=True
+    for microbatch in make_microbatches(
+        rollout, Advantages(worth, worth, rollout.counts), agent.navigator, size=8, reference=other, whole=True
     ):
-        for navigator, own in ((agent.navigator, chunk["batch"]), (other, chunk["beside"])):
-            whole = prepared(navigator, chunk["whole"])
+        for navigator, own in ((agent.navigator, microbatch["batch"]), (other, microbatch["reference"])):
+            whole = prepared(navigator, microbatch["whole"])
             for name, judged in navigator.decision_logits(whole).items():
                 alike = navigator.decision_logits(own)[name]
                 assert judged.target.equal(alike.target) and judged.weight.equal(alike.weight)
