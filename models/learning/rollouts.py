@@ -159,7 +159,7 @@ class Rollouts:
             possible=torch.from_numpy(self.vocabulary.of_kind(asked)).to(device),
             in_room=walked.regions == np.array([e.target_room for e in episodes])[:, None],
             seen=seen,
-            truncated=cut,
+            cut=cut,
         )
 
     def _finished(
