@@ -50,7 +50,7 @@ NOTES = {
         "compared. Their d_0 is d_T + d_Δ."
     ),
     "runs": (
-        "Commands are in today's words. The field `typed` of a run's run.json has the command as it was typed at its commit."
+        "Commands are in today's words. Where one was typed otherwise at its commit, `typed` in the run's run.json has it."
     ),
 }
 
