@@ -9,6 +9,7 @@ import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -193,3 +194,11 @@ def test_pages_are_short_and_the_docs_are_small() -> None:
         blocks = re.findall(r"(?:^\|.*\n)+", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.MULTILINE)
         assert max(block.count("\n") - 2 for block in blocks) <= 8
     assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 3e6
+
+
+def test_the_checkout_is_small() -> None:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    assert sum(path.stat().st_size for path in paths if path.is_file()) < 20e6
