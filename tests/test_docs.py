@@ -197,7 +197,7 @@ def test_pages_are_short_and_the_docs_are_small() -> None:
 
 
 def test_the_checkout_is_small() -> None:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True)
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=False, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = [ROOT / name for name in listed.stdout.split("\0") if name]
