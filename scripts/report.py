@@ -5,7 +5,7 @@ between seeds, and which differences between lines are more than chance, beside 
 results.csv, results-differences.csv, results.tex and plots, and prints the short of it. Runs that played other questions, on
 other data or with the same seed but other numbers are refused; so is a folder with a report of lines that these runs do not
 have, unless --force says to write over it. With --keep FOLDER the rows are stored there, packed and small, and
-the same report can be made of what is in FOLDER.
+the same report can be made of what is in FOLDER. With --page FILE a short page of the results is written there as well.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.evaluation.comparison import REFERENCE, default_pairs, differences, estimates, gather
 from eqa.models.evaluation.plots import draw_distances, draw_ratio, draw_training
+from eqa.models.evaluation.results_page import results_page
 from eqa.models.evaluation.runs import keep, read_runs
 from eqa.models.evaluation.tables import grids, terminal_tables, write_csv
 
@@ -32,9 +33,10 @@ def report(
     pairs: Sequence[tuple[str, str]] = (),
     resamples: int = 2000,
     force: bool = False,
+    page: Path | None = None,
 ) -> list[Table]:
-    """Writes everything into `out`, and gives what is shown on a terminal. ValueError for what cannot be compared, and for a
-    report in `out` that has other lines, unless `force`."""
+    """Writes everything into `out`, and gives what is shown on a terminal. `page` is a file for the short page of results.
+    ValueError for what cannot be compared, and for a report in `out` that has other lines, unless `force`."""
     runs = read_runs(folders)
     lines = gather(runs)
     if (others := _reported(out) - set(lines.agents)) and not force:
@@ -61,7 +63,19 @@ def report(
     write_csv(out / "results.csv", means)
     if different:
         write_csv(out / "results-differences.csv", different)
+    if page:
+        short = results_page(
+            runs, lines, means, different, command=f"python scripts/report.py {_typed(folders)} --page {page}"
+        )
+        _write(page, short)
     return terminal_tables(lines, means, different, None if pairs else against)
+
+
+def _typed(folders: Sequence[Path]) -> str:
+    """The folders as one would type them: all that are in one folder are a star."""
+    (parent, *others) = dict.fromkeys(folder.parent for folder in folders)
+    everything = not others and sorted(folders) == sorted(path for path in parent.iterdir() if path.is_dir())
+    return f"{parent}/*" if everything else " ".join(map(str, folders))
 
 
 def _reported(out: Path) -> set[str]:
@@ -86,6 +100,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="run folders")
     parser.add_argument("--out", type=Path, default=Path("previews"), help="folder for tables and plots")
+    parser.add_argument(
+        "--page", type=Path, help="file for a short page of the results, beside the full tables of --out"
+    )
     parser.add_argument("--keep", type=Path, help="folder to store the runs' rows in, packed, to report on them again")
     parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
@@ -100,6 +117,7 @@ if __name__ == "__main__":
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
             force=arguments.force,
+            page=arguments.page,
         )
         kept = [keep(run, arguments.keep) for run in arguments.runs] if arguments.keep else []
     except ValueError as error:

@@ -250,15 +250,20 @@ def _deviation(ratios: Float64[np.ndarray, "S 1"]) -> float:
 
 
 def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
-    """What the table is read for: ablations first, with and without the question, fine-tuned or not, variants against what they
-    vary, then every line against `reference`."""
-    with_question = [(f"{agent}+Q", agent) for agent in agents]
-    variants = [(agent, of) for agent in agents if (of := _varied(agent)) != agent]
-    wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *_tuned(agents), *variants]
-    pairs = list(dict.fromkeys(pair for pair in wanted if set(pair) <= set(agents)))
+    """Every difference of a full report: those of `nearest_pairs`, then every line against `reference`."""
+    pairs = nearest_pairs(agents)
     done = {frozenset(pair) for pair in pairs}
     against = [(agent, reference) for agent in agents if reference in agents and agent != reference]
     return pairs + [pair for pair in against if frozenset(pair) not in done]
+
+
+def nearest_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
+    """Differences that the table is read for: ablations first, with and without the question, fine-tuned or not, variants
+    against the line that they vary."""
+    with_question = [(f"{agent}+Q", agent) for agent in agents]
+    variants = [(agent, of) for agent in agents if (of := _varied(agent)) != agent]
+    wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *_tuned(agents), *variants]
+    return list(dict.fromkeys(pair for pair in wanted if set(pair) <= set(agents)))
 
 
 def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:

@@ -142,11 +142,15 @@ def number(value: float, metric: Metric, *, signed: bool = False) -> str:
     return f"+{text}" if signed and float(text) > 0 else text
 
 
+def interval_words(entry: Mapping, metric: Metric) -> str:
+    return f"{number(entry['low'], metric)} to {number(entry['high'], metric)}"
+
+
 def _interval(entry: Mapping, metric: Metric) -> str:
     return f"[{number(entry['low'], metric)}, {number(entry['high'], metric)}]"
 
 
-def _mean(entry: Mapping | None, metric: Metric) -> Cell:
+def mean_cell(entry: Mapping | None, metric: Metric) -> Cell:
     """The interval is left out where it is no wider than what is shown."""
     if entry is None:
         return Cell("-")
@@ -181,7 +185,8 @@ def means_grid(lines: Lines, estimated: Mapping, spawn: str | None) -> Grid:
     if "d_0" in here[0]:
         title += f", {number(here[0]['d_0']['mean'], OF['d_0'])} m from the target"
     rows = [
-        [Cell(agent), *(_mean(line.get(m.name), m) for m in metrics)] for agent, line in zip(agents, here, strict=True)
+        [Cell(agent), *(mean_cell(line.get(m.name), m) for m in metrics)]
+        for agent, line in zip(agents, here, strict=True)
     ]
     return Grid(title, _label("results", spawn), ["agent", *(metric.heading for metric in metrics)], rows)
 
@@ -227,7 +232,7 @@ def paper_grid(lines: Lines, estimated: Mapping) -> Grid:
             if (agent, spawn) in paper:
                 for whose, found in (("ours", estimated), ("paper", paper)):
                     if of_line := found.get((agent, spawn)):
-                        cells = [Cell(_mean(of_line.get(name), OF[name]).number) for name in BESIDE_PAPER]
+                        cells = [Cell(mean_cell(of_line.get(name), OF[name]).number) for name in BESIDE_PAPER]
                         rows.append([Cell(agent), Cell(spawn), Cell(whose), *cells])
     headings = ["agent", "spawn", "whose", *(OF[name].heading for name in BESIDE_PAPER)]
     return Grid("Beside the paper", "paper", headings, rows, PAPER_NOTE)
@@ -240,7 +245,7 @@ def types_grid(lines: Lines, entries: Sequence[Mapping]) -> Grid:
     for spawn in lines.questions:
         for agent in lines.of_spawn(spawn):
             found = [accuracy.get((agent, spawn, kind)) for kind in kinds]
-            cells = [_mean(entry, OF["correct"]) for entry in found]
+            cells = [mean_cell(entry, OF["correct"]) for entry in found]
             rows.append([Cell(agent), Cell(spawn or "-"), *cells])
     sizes = {kind: max(e["questions"] for (*_, of), e in accuracy.items() if of == kind) for kind in kinds}
     headings = ["agent", "spawn", *(f"{kind} (n = {sizes[kind]})" for kind in kinds)]

@@ -217,9 +217,9 @@ def with_rules(tmp_path, old: str, new: str):
     return path
 
 
-def test_the_readme_s_lines_add_a_question_type_and_a_set_that_asks_it(tmp_path):
-    readme = (RULES.parents[1] / "README.md").read_text()
-    added = yaml.safe_load(re.search(r"```yaml\n(  sets:.*?)```", readme, re.DOTALL).group(1))
+def test_the_docs_lines_add_a_question_type_and_a_set_that_asks_it(tmp_path):
+    page = (RULES.parents[2] / "docs" / "tree.md").read_text()
+    added = yaml.safe_load(re.search(r"```yaml\n(  sets:.*?)```", page, re.DOTALL).group(1))
     document = yaml.safe_load(RULES.read_text())
     for part, entries in added.items():
         document[part] |= entries
