@@ -1,5 +1,6 @@
 """Where generated data lives, and how files are written so that a killed run or a full disk never leaves half a file."""
 
+import ast
 import errno
 import hashlib
 import json
@@ -75,6 +76,30 @@ def file_fingerprint(path: Path) -> str:
     """12 hexadecimal digits that change when what is in the file changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def code_fingerprint(path: Path) -> str:
+    """12 hexadecimal digits that change with a Python file's code, not with its docstrings, comments, imports or layout.
+
+    Every supported Python gives the same ones: `ast.dump` and `ast.unparse` do not.
+    """
+    return fingerprint(_code(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _code(node: object) -> object:
+    """A syntax tree as plain lists. Empty fields are left out, since newer versions of Python add some."""
+    if isinstance(node, list):
+        return [_code(child) for child in node if not _says_nothing(child)]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = {name: _code(value) for name, value in ast.iter_fields(node) if value is not None and value != []}
+    return [type(node).__name__, fields]
+
+
+def _says_nothing(node: object) -> bool:
+    """True for imports, and for strings and other constants that stand alone as a statement."""
+    is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_constant or isinstance(node, ast.Import | ast.ImportFrom)
 
 
 @contextmanager
