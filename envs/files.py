@@ -1,4 +1,4 @@
-"""Where generated data lives, and how files are written so that a killed run or a full disk never leaves half a file."""
+"""The folder of generated data, fingerprints, and writing that never leaves half a file, whatever kills the run."""
 
 import ast
 import errno
@@ -17,8 +17,10 @@ from eqa.envs.progress import console
 
 
 def data_root() -> Path:
-    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. One that is there may be read-only, as
-    shared data on a cluster is, as long as nothing is missing in it."""
+    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`.
+
+    An existing folder may be read-only, as shared data on a cluster is, as long as nothing is missing in it.
+    """
     named = os.environ.get("EQA_DATA")
     root = Path(named).expanduser() if named else Path.home() / ".cache" / "eqa"
     if not root.is_dir():
@@ -41,10 +43,10 @@ def _make_writable(folder: Path) -> None:
 
 @contextmanager
 def build_once(path: Path) -> Iterator[bool]:
-    """Whether `path` is still to be made, by this process alone: others that want to make it wait here until it is there.
+    """Yields True if this process alone is to make `path`. Others that want to make it wait here until it is there.
 
-    So several runs, or the processes of one run, can start at once; who dies leaves the work to the next. ValueError where
-    the folder cannot be written.
+    Several runs, or the processes of one run, can start at once. A process that dies leaves the work to the next.
+    ValueError where the folder cannot be written.
     """
     if path.exists():
         yield False
@@ -73,15 +75,15 @@ def fingerprint(content: object) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """12 hexadecimal digits that change when what is in the file changes."""
+    """12 hexadecimal digits that change when the file's contents change."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 def code_fingerprint(path: Path) -> str:
-    """12 hexadecimal digits that change with a Python file's code, not with its docstrings, comments, imports or layout.
+    """12 hexadecimal digits of a Python file's code: docstrings, comments, imports and layout do not change them.
 
-    Every supported Python gives the same ones: `ast.dump` and `ast.unparse` do not.
+    Every supported version of Python gives the same ones, unlike `ast.dump` and `ast.unparse`.
     """
     return fingerprint(_code(ast.parse(path.read_text(encoding="utf-8"))))
 
@@ -106,7 +108,7 @@ def _says_nothing(node: object) -> bool:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error.
 
-    OSError where the disk is full says what to do.
+    OSError says what to do where the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")

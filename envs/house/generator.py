@@ -39,7 +39,7 @@ def house_id(split: str, index: int) -> str:
 
 
 def house_path(root: Path, *, seed: int, split: str, index: int) -> Path:
-    """Where under the data root a house's file lies."""
+    """Path of a house's file under the data root."""
     return Path(root) / "houses" / f"{GENERATOR}-seed{seed}" / split / f"{house_id(split, index)}.json"
 
 
@@ -89,7 +89,7 @@ def make_houses(
 ) -> list[Path]:
     """Houses 0 to count-1 of a split as files under `root`; whole ones that exist are kept.
 
-    `progress(done, total)` is called after each house. Killed and called again, it goes on where it was.
+    `progress(done, total)` is called after each house. A killed call goes on where it was when it is made again.
     """
     paths = [house_path(root, seed=seed, split=split, index=index) for index in range(count)]
     missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
