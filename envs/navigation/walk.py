@@ -1,4 +1,4 @@
-"""`Walk`: actions and the poses that they lead through, from and to the letters that an `Episode` has.
+"""`Walk`: actions and the poses that they lead through, read from and written to the letters of an `Episode`.
 
 Axes: T actions of a walk including STOP.
 """
@@ -15,29 +15,29 @@ from eqa.envs.navigation.floor import FORWARD, HEADINGS_RAD, LEFT, STEP_X, STEP_
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
+    """Poses and actions of one walk. Pose t is that of frame t, before action t; the last action is STOP."""
 
     actions: Int8[np.ndarray, " T"]
     poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
 
     def last(self, num_actions: int) -> "Walk":
-        """Its last `num_actions` actions, all of them where it is shorter."""
+        """Its last `num_actions` actions, all of them if it is shorter."""
         return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
 
     def before_end(self, num_actions: int) -> Pose:
-        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
+        """The pose with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
         if not 1 <= num_actions <= len(self.actions):
             raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
         return tuple(self.poses[-num_actions].tolist())
 
 
 def letters(actions: Int8[np.ndarray, " T"]) -> str:
-    """Actions as an `Episode` has them."""
+    """Actions as the letters of an `Episode`."""
     return "".join(LETTERS[action] for action in actions.tolist())
 
 
 def walk_of(episode: Episode) -> Walk:
-    """The walk of an episode, replayed from its start; ValueError where it has none."""
+    """The walk of an episode, replayed from its start; ValueError if it has none."""
     if episode.walk is None or episode.start is None:
         raise ValueError(
             f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
@@ -49,7 +49,7 @@ def walk_of(episode: Episode) -> Walk:
 def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
     """The poses of a walk that is known to be free, by the additions that the simulator makes.
 
-    ValueError where `start` does not look along a whole turn.
+    ValueError if `start` does not look along a whole turn.
     """
     poses = np.empty((len(actions), 3))
     x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])

@@ -1,4 +1,4 @@
-"""How much of a view its target fills: whether an agent looks at what it was asked about.
+"""`target_shares`: the share of a view that its target fills, which tells if an agent looks at its question's object.
 
 Axes: K houses, N views.
 """
@@ -21,7 +21,7 @@ def target_shares(
     poses: Float64[np.ndarray, "N 3"],
     targets: Int[np.ndarray, " N"],
 ) -> Float64[np.ndarray, " N"]:
-    """The share of each view's pixels that show its target, an object id of the house `scenes` says."""
+    """The share of each view's pixels that show its target, an object id of the house given in `scenes`."""
     renderer = Renderer(Camera(), ("instance_id",))
     renderer.load(houses)
     seen = renderer.render(scenes.astype(np.int32), poses)["instance_id"]
