@@ -1,9 +1,9 @@
-"""Question sets, made from houses.
+"""`make_questions`: question sets made from houses.
 
-`make_questions` runs templates over houses, drops what cannot be seen, balances answers over all houses, draws splits of the
-wanted sizes, and has each question placed: where walks to it begin and how they go. All but train keep only words and
-answers that train has; the header counts what that costs. The split "human" (homes that people designed, for testing
-only) has no say in what is balanced, and may be empty.
+It runs templates over houses, drops invisible answers, balances answers over all houses, and draws splits of the wanted
+sizes. `place` then gives each question its spawns and walks. All splits but train keep only words and answers that
+train has; the header counts the losses. The split "human" (homes that people designed, for testing only) does not
+affect the balance, and may be empty.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from eqa.envs.files import fingerprint
 from eqa.envs.house.generator import HUMAN, SPLITS
 from eqa.envs.house.house import House
 
-GENERATOR = "questions-7"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-7"  # raise with every change of questions, or of the poses that show their answers
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 
@@ -57,16 +57,17 @@ def make_questions(
     each: Each = map,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> QuestionSet:
-    """Makes the questions of all splits together, for the balance is judged over all houses.
+    """Makes the questions of all splits together, as the balance is judged over all houses.
 
-    houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
-    visible: see `data.questions.view_points`; asked once for each house, about what questions that could be chosen are about.
-    place: adds spawns and walks to the episodes of one house, None where no walk is possible, see `data.demonstrations.spawns`.
+    houses: split -> houses; must have train. counts: split -> number of questions, None for all.
+    visible: see `data.questions.view_points`; called once for each house, with the targets of its eligible questions.
+    place: adds spawns and walks to the episodes of one house, None for those without a possible walk; see
+    `data.demonstrations.spawns`.
     balance: "none", "entropy" or "paired", see `data.questions.balance`.
-    made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
-    each: how `visible` and `place` are asked about all houses, see `envs.workers` and `data.questions.journal`.
-    progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
-    ValueError if a split ends up empty, saying which step removed what.
+    made_from: the caller's settings of houses and visibility (JSON), for the header's configuration.
+    each: map of `visible` and `place` over all houses, see `envs.workers` and `data.questions.journal`.
+    progress: called with (houses done, houses) after each house, of NUM_PASSES over all houses.
+    ValueError if a split ends up empty, with the numbers that each step left.
     """
     rules = rules or load_rules()
     settings = configuration(
@@ -118,7 +119,7 @@ def make_questions(
     return QuestionSet(episodes, header)
 
 
-# What a string needs at least, so that its balance is worth looking at: houses, different answers.
+# Least numbers of houses and of different answers that make a string's balance worth looking at.
 _LEAST: dict[str, Callable[[Balance], tuple[int, int]]] = {
     "none": lambda balance: (1, 1),
     "entropy": lambda balance: (balance.min_houses, 2),
@@ -136,7 +137,7 @@ def configuration(
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
 ) -> dict:
-    """What `make_questions` writes into the header about its arguments: a file with the same is the same set."""
+    """The header's account of the arguments of `make_questions`: files with the same account hold the same set."""
     rules = rules or load_rules()
     for name, given, known in (("question_set", question_set, rules.sets), ("balance", balance, _LEAST)):
         if given not in known:
@@ -178,7 +179,7 @@ def _look(
     look: Callable[[Sequence[House], Sequence[Sequence[Target]]], Iterator[Sequence[ViewPoints]]],
     progress: Callable[[int, int], None],
 ) -> tuple[list[Question], dict[str, dict[Target, ViewPoints]]]:
-    """The questions whose answers can be seen, or about the whole house; and from where each house's targets can."""
+    """The questions about visible things or the whole house, and the poses that see each house's targets."""
     wanted: dict[str, set[Target]] = {}
     for question in questions:
         if question.sight != "house":
@@ -194,7 +195,7 @@ def _look(
 
 
 def _target(question: Question, houses: Mapping[str, House]) -> Target:
-    """What must be seen: all objects that the answer needs, the smallest first, for it is the hardest; or the room."""
+    """The things to see: all objects that the answer needs, the smallest first, as it is the hardest; or the room."""
     if question.sight == "room":
         return overview(question.rooms[0])
     things = houses[question.scene_id].objects
@@ -203,9 +204,9 @@ def _target(question: Question, houses: Mapping[str, House]) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """What is drawn of questions that can be seen."""
+    """Settings of the draw from visible questions."""
 
-    counts: Mapping[str, int | None]  # split -> how many
+    counts: Mapping[str, int | None]  # split -> number of questions
     shares: Mapping[str, float]  # type -> share
     max_per_house: int
     seed: int
@@ -213,9 +214,9 @@ class _Drawing:
     def rounds(
         self, balanced: Mapping[str, Sequence[Round]], *, paired: bool
     ) -> tuple[dict[str, list[Round]], dict[str, list[Round]]]:
-        """By split what train knows, and of that what is chosen.
+        """By split the rounds that train's vocabulary covers, and the chosen ones of these.
 
-        Paired, the other splits ask only what train asks; else they get each answer of a type as often as train does, as far
+        Paired splits ask only train's questions. Other splits get each answer of a type as often as train does, as far
         as there are enough.
         """
         known: dict[str, list[Round]] = {}
@@ -236,7 +237,7 @@ class _Drawing:
 
 
 def _known(rounds: Iterable[Round], train: Sequence[Round] | None, *, paired: bool) -> list[Round]:
-    """Those whose words and answers train has, or paired, that train asks and answers; all for train itself."""
+    """Rounds with words and answers of train; paired: rounds that train asks and answers. All for train itself."""
     if not train:
         return list(rounds)
     if paired:
@@ -249,7 +250,7 @@ def _known(rounds: Iterable[Round], train: Sequence[Round] | None, *, paired: bo
 def _balanced(
     questions: Sequence[Question], split_of: Mapping[str, str], rules: Rules, *, balance: str, seed: int
 ) -> dict[str, list[Round]]:
-    """What is left once strings are balanced, by split; rounds of one question where they are not paired.
+    """The balanced questions by split, in rounds; a round has one question unless it is paired.
 
     The human homes are too few to be paired among themselves.
     """
@@ -324,7 +325,7 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
 
 
 def _entities(question: Question, house: House) -> tuple[Entity, ...]:
-    """Objects, then rooms, what is asked about first. Boxes are rounded to millimetres."""
+    """Objects, then rooms, each with the one asked about first. Boxes are rounded to millimetres."""
     found = []
     for i in question.touched:
         thing = house.objects[i - 1]

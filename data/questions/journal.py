@@ -1,4 +1,4 @@
-"""Slow answers that a killed run need not find again: appended to a file house by house while a question set is made."""
+"""`Memory`: a file of slow results, appended house by house, that spares a killed run from computing them again."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +14,10 @@ Each = Callable[[Task, Sequence[House], Sequence[Sequence]], Iterator[Sequence]]
 
 
 class Memory:
-    """What was found, by name, as JSON in lines of `path`.
+    """Results by name, as JSON in lines of `path`.
 
-    `configuration` is what all of it depends on; a file of another one is started anew. A last line that was cut off by a
-    killed run is dropped.
+    `configuration` holds all that they depend on; a file of another one is started anew. A last line that a killed run
+    cut off is dropped.
     """
 
     def __init__(self, path: Path, *, configuration: dict) -> None:
@@ -44,7 +44,7 @@ class Memory:
 
 
 def remembered(each: Each, memory: Memory) -> Each:
-    """As `each`, a kind of `map` over houses and what is asked about them, which is used only for what memory lacks."""
+    """The `map` over houses and their targets `each`, used only for results that memory lacks."""
 
     def run(task: Task, houses: Sequence[House], asked: Sequence[Sequence]) -> Iterator[list]:
         names = [_name(task, house, of_house) for house, of_house in zip(houses, asked, strict=True)]
