@@ -1,8 +1,8 @@
 """`Vocabulary`: words to ids and answers to ids, learned from the training questions alone.
 
-Every question ends with `</s>`, so that an encoder sees where it stops; batches are right-padded with `<pad>`, which is
-0. Answers of several words are one entry. What val and test hold beyond this is dropped when a question set is made,
-and counted there (`data.questions.generate`): a model can never have learned it.
+Every question ends with `</s>`, which tells an encoder its end; batches are right-padded with `<pad>`, which is 0.
+Answers of several words are one entry. A model can never learn other words and answers of val and test, so
+`data.questions.generate` drops and counts them.
 """
 
 import re
@@ -27,7 +27,7 @@ def tokenize(question: str) -> list[str]:
 class Vocabulary:
     """`words` starts with `SPECIALS`, the rest is sorted; `answers` is sorted. Ids are places in these.
 
-    `kinds` are the answers that train gave to questions that begin alike ("what color"), none in files of older versions.
+    `kinds` are train's answers to questions that begin alike ("what color"); files of older versions have none.
     """
 
     words: tuple[str, ...]
@@ -52,7 +52,7 @@ class Vocabulary:
 
     @classmethod
     def of_pairs(cls, train: Iterable[tuple[str, str]]) -> "Vocabulary":
-        """As `of`, from pairs of question and answer."""
+        """The vocabulary of pairs of question and answer; ValueError as in `of`."""
         words, answers = set(), set()
         kinds: dict[str, set[str]] = {}
         for question, answer in train:
@@ -67,7 +67,7 @@ class Vocabulary:
         return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)), alike)
 
     def encode(self, question: str, *, strict: bool = True) -> list[int]:
-        """Word ids with `</s>` behind. An unknown word is a ValueError naming it, or `<unk>` when not `strict`."""
+        """Word ids, `</s>` last. An unknown word is a ValueError naming it, or `<unk>` if not `strict`."""
         tokens = tokenize(question)
         if not tokens:
             raise ValueError(f"question {question!r}: expected words, got none")
@@ -105,7 +105,7 @@ class Vocabulary:
         return self._answer_ids[answer]
 
     def of_kind(self, questions: Sequence[str]) -> Bool[np.ndarray, "B A"]:
-        """Which answers each question can have: those of its kind, all where train has no question that begins so."""
+        """True for the answers that each question can have: those of its kind, or all if train has no such kind."""
         possible = np.ones((len(questions), len(self.answers)), np.bool_)
         for row, question in zip(possible, questions, strict=True):
             if known := self.kinds.get(_opening(question)):
@@ -113,7 +113,7 @@ class Vocabulary:
         return possible
 
     def knows(self, question: str, answer: str) -> bool:
-        """Whether the question's every word and the answer are in the vocabulary."""
+        """True if the question's every word and the answer are in the vocabulary."""
         return answer in self._answer_ids and all(word in self._word_ids for word in tokenize(question))
 
     def to_dict(self) -> dict[str, list[str]]:
@@ -130,5 +130,5 @@ class Vocabulary:
 
 
 def _opening(question: str) -> str:
-    """The words by which questions of a kind begin."""
+    """The words that questions of a kind begin with."""
     return " ".join(tokenize(question)[:2])

@@ -1,5 +1,6 @@
-"""Where generated data lives, and how files are written so that a killed run or a full disk never leaves half a file."""
+"""The folder of generated data, fingerprints, and writing that never leaves half a file, whatever kills the run."""
 
+import ast
 import errno
 import hashlib
 import json
@@ -16,8 +17,10 @@ from eqa.envs.progress import console
 
 
 def data_root() -> Path:
-    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`. One that is there may be read-only, as
-    shared data on a cluster is, as long as nothing is missing in it."""
+    """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`.
+
+    An existing folder may be read-only, as shared data on a cluster is, as long as nothing is missing in it.
+    """
     named = os.environ.get("EQA_DATA")
     root = Path(named).expanduser() if named else Path.home() / ".cache" / "eqa"
     if not root.is_dir():
@@ -40,10 +43,10 @@ def _make_writable(folder: Path) -> None:
 
 @contextmanager
 def build_once(path: Path) -> Iterator[bool]:
-    """Whether `path` is still to be made, by this process alone: others that want to make it wait here until it is there.
+    """Yields True if this process alone is to make `path`. Others that want to make it wait here until it is there.
 
-    So several runs, or the processes of one run, can start at once; who dies leaves the work to the next. ValueError where
-    the folder cannot be written.
+    Several runs, or the processes of one run, can start at once. A process that dies leaves the work to the next.
+    ValueError where the folder cannot be written.
     """
     if path.exists():
         yield False
@@ -72,16 +75,40 @@ def fingerprint(content: object) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """12 hexadecimal digits that change when what is in the file changes."""
+    """12 hexadecimal digits that change when the file's contents change."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def code_fingerprint(path: Path) -> str:
+    """12 hexadecimal digits of a Python file's code: docstrings, comments, imports and layout do not change them.
+
+    Every supported version of Python gives the same ones, unlike `ast.dump` and `ast.unparse`.
+    """
+    return fingerprint(_code(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _code(node: object) -> object:
+    """A syntax tree as plain lists. Empty fields are left out, since newer versions of Python add some."""
+    if isinstance(node, list):
+        return [_code(child) for child in node if not _says_nothing(child)]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = {name: _code(value) for name, value in ast.iter_fields(node) if value is not None and value != []}
+    return [type(node).__name__, fields]
+
+
+def _says_nothing(node: object) -> bool:
+    """True for imports, and for strings and other constants that stand alone as a statement."""
+    is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_constant or isinstance(node, ast.Import | ast.ImportFrom)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yields a path beside `path` to write to; renames it to `path` on success and removes it on any error.
 
-    OSError where the disk is full says what to do.
+    OSError says what to do where the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")

@@ -1,8 +1,7 @@
-"""What EmbodiedQA measures (Das et al. 2018, Table 1), as pure functions over recorded walks.
+"""Metrics of EmbodiedQA (Das et al. 2018, Table 1) as pure functions over recorded walks.
 
-A walk of k actions has k + 1 poses: the spawn, and where each action led, the last one included. Walks of a batch are padded
-to S poses; what stands in the padding never counts. Everything comes back per question, so that a mean is taken over
-exactly the questions that one says.
+A walk of k actions has k + 1 poses: the spawn and the pose after each action. Walks of a batch are padded to S poses;
+padding never counts. Metrics come back per question, so that the caller chooses the questions of a mean.
 
 Axes: N walks, S poses of the longest walk, P polygon corners, A answers, V values.
 """
@@ -25,13 +24,16 @@ def walk_metrics(
 ) -> dict[str, Float64[np.ndarray, " N"]]:
     """Navigation metrics of each walk.
 
-    `distances_m` are geodesic metres to the target at the poses, `in_target_room` says where the target's room holds the
-    pose, `path_m` how far was walked; S = K + 1, and the first `num_actions + 1` poses of a row count.
+    `distances_m`: geodesic metres to the target at each pose. `in_target_room`: True for poses in the target's room.
+    `path_m`: metres walked. S = K + 1, and the first `num_actions + 1` poses of a row count.
 
-    d_0 at the spawn, d_T at the end, d_delta = d_0 - d_T, d_min the least on the way; r_T 1 for ending in the target's room,
-    r_e for ever being there; stop 1 where the last action was STOP; ep_len the number of actions; success 1 where STOP was
-    taken in the target's room; spl is success times d_0 / max(path_m, d_0) (Anderson et al. 2018).
-    ValueError for shapes that do not fit and for a distance that is not known within a walk.
+    - d_0, d_T: distance at the spawn and at the end; d_delta = d_0 - d_T; d_min the least on the way.
+    - r_T, r_e: 1 for ending in the target's room, and for ever being there.
+    - stop: 1 if the last action was STOP. ep_len: number of actions.
+    - success: 1 if STOP was taken in the target's room.
+    - spl: success times d_0 / max(path_m, d_0) (Anderson et al. 2018).
+
+    ValueError for shapes that do not fit, and for an unknown distance within a walk.
     """
     _check_walks(distances_m, in_target_room, actions, num_actions, path_m)
     walk = np.arange(len(num_actions))
@@ -91,7 +93,7 @@ def target_shares(
 def inside_polygon(
     positions: Float[np.ndarray, "*B D"], polygon: Sequence[tuple[float, float]]
 ) -> Bool[np.ndarray, "*B"]:
-    """Whether each (x, z, ...) lies in a polygon with any number of corners; crossing rule, NaN is outside."""
+    """True for each (x, z, ...) inside a polygon with any number of corners (crossing rule); NaN is outside."""
     x, z = np.asarray(positions)[..., 0], np.asarray(positions)[..., 1]
     inside = np.zeros(x.shape, bool)
     for (xa, za), (xb, zb) in zip(polygon, [*polygon[1:], polygon[0]]):
@@ -101,10 +103,10 @@ def inside_polygon(
 
 
 def answer_ranks(scores: Float[np.ndarray, "N A"], answers: Int[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-    """Rank of the true answer, 1 the best. Among equal scores it is the middle rank.
+    """Rank of the true answer, 1 the best. Equal scores share their middle rank.
 
-    The released code counts only strictly greater scores, by which a model that scores all answers alike would look
-    perfect. ValueError for scores that are not numbers and answers that are none of the columns.
+    The released code counts only strictly greater scores, so a model that scores all answers alike looks perfect.
+    ValueError for scores that are not numbers, and for answers that are none of the columns.
     """
     scores, answers = np.asarray(scores), np.asarray(answers)
     if scores.ndim != 2 or answers.shape != scores.shape[:1]:
@@ -127,8 +129,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean (Efron 1979): the same values give the same interval.
 
-    With `groups` (for instance each question's house) whole groups are drawn, because questions of one house go right and
-    wrong together. ValueError for no values, and for NaN: leave out what is not valid beforehand.
+    `groups` (for instance each question's house) draws whole groups, as questions of one house go right and wrong
+    together. ValueError for no values, and for NaN: leave out invalid values beforehand.
     """
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or not len(values) or np.isnan(values).any():
@@ -154,7 +156,7 @@ def bootstrap_interval(
 def wilson_interval(right: float, num: int, *, z: float = 1.96) -> tuple[float, float]:
     """Interval of a share, `right` of `num` independent questions (Wilson 1927); of 95 % for the default `z`.
 
-    Unlike a bootstrap it has a width where all or none are right. ValueError for no questions.
+    Unlike a bootstrap interval, it has a width where all or none are right. ValueError for no questions.
     """
     if num < 1 or not 0 <= right <= num:
         raise ValueError(f"right: expected 0 to num of at least 1 question, got {right} of {num}")

@@ -14,8 +14,10 @@ console = Console()
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
-    """Yields `advance(num=1, note="", total=None)`, to be called as work gets done; `note` is shown behind the time left, and
-    `total` says that there is now more or less to do."""
+    """Yields `advance(num=1, note="", total=None)`, to be called as work gets done.
+
+    `note` is shown behind the time left. `total` replaces the amount of work.
+    """
     show = _nothing if console.quiet else _bar if console.is_terminal else _lines
     with show(description, total) as advance:
         yield advance
@@ -49,7 +51,7 @@ def _bar(description: str, total: int) -> Iterator[Callable[..., None]]:
 @contextmanager
 def _lines(description: str, expected: int) -> Iterator[Callable[..., None]]:
     started = printed = time.monotonic()
-    done, first = 0, None  # what was done after the first call, and when: it compiles, or finds what is there already
+    done, first = 0, None  # amount and time after the first call, which compiles or finds existing work: no rate of it
 
     def advance(num: int = 1, note: str = "", total: int | None = None) -> None:
         nonlocal done, printed, first, expected
@@ -66,7 +68,7 @@ def _lines(description: str, expected: int) -> Iterator[Callable[..., None]]:
 
 
 def absolute(advance: Callable[[int], None]) -> Callable[[int, int], None]:
-    """Lets those who say how much is done (done, total) drive a bar that wants to know how much was added."""
+    """Turns a bar's `advance(added)` into a callback (done, total)."""
     before = 0
 
     def report(done: int, total: int) -> None:

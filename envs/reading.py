@@ -1,8 +1,8 @@
-"""Files that others made: opened, limited and named in one place, so that none ends in a traceback or takes all memory.
+"""Safe reading of files that others made: none ends in a traceback or takes all memory.
 
-`named` turns whatever a malformed file can bring about into one ValueError with the file's name. `LIMITS` says how much
-may come out of a file of a kind; a packed one may hold `MOST_RATIO` times its own size and no more, so that a small file
-cannot unpack without end. `declared` reads JSON as the types that a dataclass declares.
+`named` turns every error of a malformed file into one ValueError with the file's name. `LIMITS` bounds the bytes that
+come out of a file of a kind. A packed file may hold `MOST_RATIO` times its own size, so that it cannot unpack without
+end. `declared` reads JSON as the types that a dataclass declares.
 """
 
 import gzip
@@ -42,11 +42,11 @@ MALFORMED = (
 
 @contextmanager
 def named(path: Path, what: str, remedy: str = "") -> Iterator[None]:
-    """ValueError with the file's name, what it was to be and what to do, for all that reading it can raise."""
+    """Turns every error of reading a file into a ValueError with its name, the expectation and the remedy."""
     try:
         yield
     except MALFORMED as error:
-        if isinstance(error, ValueError) and str(error).startswith(str(path)):  # it says where already
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):  # it names the file already
             raise
         told = (str(error).splitlines() or [""])[0] if not isinstance(error, KeyError) else f"without {error}"
         told = "nested too deeply" if isinstance(error, RecursionError) else told or type(error).__name__
@@ -55,14 +55,14 @@ def named(path: Path, what: str, remedy: str = "") -> Iterator[None]:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Any]:
-    """The file's bytes, unpacked as its name ends; reading on beyond what it may hold is a ValueError."""
+    """The file's bytes, unpacked by its name's suffix; ValueError for reading beyond its limit."""
     open_ = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix)
     with path.open("rb") if open_ is None else open_(path, "rb") as file:
         yield file if open_ is None else _Limited(file, max(MOST_RATIO * path.stat().st_size, LEAST_UNPACKED))
 
 
 class _Limited:
-    """A packed file that gives so many bytes and no more."""
+    """A packed file that gives at most `most` bytes."""
 
     def __init__(self, file: Any, most: int) -> None:
         self.file, self.most = file, most
@@ -102,7 +102,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def parsed(text: str, *, finite: bool = True) -> Any:
-    """JSON; of finite numbers, unless who reads it says where others stand."""
+    """JSON; of finite numbers, unless the caller allows others."""
     return json.loads(text, parse_constant=_no_constant if finite else None)
 
 
@@ -116,7 +116,7 @@ def shown(value: object) -> str:
 
 
 def declared(kind: Any, value: object, where: str = "") -> Any:
-    """A JSON value as the type that a field declares; ValueError says where it is another."""
+    """A JSON value as the type that a field declares; ValueError names the place of one of another type."""
     if is_dataclass(kind):
         return _entry(kind, value, where)
     if isinstance(kind, UnionType):

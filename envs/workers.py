@@ -1,4 +1,4 @@
-"""Work on many houses in worker processes, so that a set uses all cores."""
+"""`in_workers`: work on many items in worker processes, so that it uses all cores."""
 
 import multiprocessing
 import os
@@ -15,11 +15,11 @@ LEAST_A_WORKER = 8  # items; with fewer, starting a worker takes longer than it 
 
 
 def in_workers(task: Callable[..., Result], *columns: Sequence, workers: int | None = None) -> Iterator[Result]:
-    """As `map(task, *columns)`, in order, on one worker a core where there are enough items.
+    """The results of `map(task, *columns)`, in order, on one worker a core if there are enough items.
 
-    The task and all items must be such that they can be sent to another process. A worker's compiled loops use one thread.
-    The first item is done here, so that what is compiled is compiled once. Workers end at once when the work is left early,
-    by an error or a signal, and when this process dies.
+    The task and all items must be picklable. A worker's compiled loops use one thread. The first item is done here, so
+    that code is compiled once. Workers end at once when the work is left early, by an error or a signal, and when this
+    process dies.
     """
     count = min(map(len, columns))
     workers = min(workers or os.cpu_count() or 1, (count - 1) // LEAST_A_WORKER)
@@ -39,7 +39,7 @@ def in_workers(task: Callable[..., Result], *columns: Sequence, workers: int | N
 
 
 def _begin() -> None:
-    """What a worker does first."""
+    """Prepares a worker."""
     numba.set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,18 +1,18 @@
 """Measures speed; one subcommand per part, one line per setting.
 
-    python scripts/bench.py render                          # frames a second, and where the time goes
+    python scripts/bench.py render                 # frames a second, and the time of each stage
     python scripts/bench.py render --size 84 --sensors rgb --threads 1 2 --views 256
-    python scripts/bench.py render --poses walk             # views along shortest walks, as demonstrations draw them
-    python scripts/bench.py growth --out FOLDER             # speed by views, triangles, resolution, threads: table, plot
-    python scripts/bench.py navigate                        # floor, distance fields, shortest walks, simulator
-    python scripts/bench.py encode                          # the encoder as it was trained and as it is used
-    python scripts/bench.py demos                           # walking, drawing, encoding and storing demonstrations
-    python scripts/bench.py learn                           # how long training waits for its data
-    python scripts/bench.py play                            # agents in lockstep, and where the time goes
-    python scripts/bench.py rl                              # learning by walking, beside the encoder alone
+    python scripts/bench.py render --poses walk    # views along shortest walks, as demonstrations draw them
+    python scripts/bench.py growth --out FOLDER    # speed by views, triangles, resolution, threads: table, plot
+    python scripts/bench.py navigate               # floor, distance fields, shortest walks, simulator
+    python scripts/bench.py encode                 # the encoder as it was trained and as it is used
+    python scripts/bench.py demos                  # walking, drawing, encoding and storing demonstrations
+    python scripts/bench.py learn                  # time that training waits for its data
+    python scripts/bench.py play                   # agents in lockstep, and the time of each stage
+    python scripts/bench.py rl                     # learning by walking, beside the encoder alone
 
-A part adds itself by a function that takes the subparsers, in PARTS. Every figure is the median of `--repeats` runs
-beside the best, since machines are shared.
+PARTS lists functions that take the subparsers and add a part. Every figure is the median of `--repeats` runs beside the
+best, since machines are shared.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def add_encode(parts: argparse._SubParsersAction) -> None:
 
 
 def bench_house(house: House, finder: ViewPointFinder, args: argparse.Namespace) -> tuple[list[Goal], list[Pose]]:
-    """Prints what a house's floor and the walks in it take; returns goals and far starts in it."""
+    """Prints the times of a house's floor and of the walks in it; returns goals and far starts in it."""
     catalog, rng = load_catalog(), np.random.default_rng(0)
     scene = build_scene(house, catalog)
     floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)

@@ -1,8 +1,8 @@
-"""Checks house files, for whoever writes one by hand: what is wrong first, or what is in it, and how it looks.
+"""Checks hand-written house files: prints the first fault, or the contents, and draws a preview.
 
 python scripts/check_house.py my-house.json --preview previews
 
-docs/house-format.md says what is in a house file.
+The format of a house file is in docs/house-format.md.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""Converts question sets between our file, EQA v1's and MP3D-EQA's, and prints what does not come back the same.
+"""Converts question sets between our file, EQA v1's and MP3D-EQA's, and prints the fields that the format loses.
 
     python scripts/convert_questions.py questions.jsonl eqa_v1.json
-    python scripts/convert_questions.py questions.jsonl mp3d            # mp3d/train/train.json.gz, mp3d/val/val.json.gz, ...
-    python scripts/convert_questions.py mp3d questions.jsonl            # such a folder; or one split's .json.gz
+    python scripts/convert_questions.py questions.jsonl mp3d       # mp3d/train/train.json.gz, mp3d/val/val.json.gz, ...
+    python scripts/convert_questions.py mp3d questions.jsonl       # such a folder; or one split's .json.gz
     python scripts/convert_questions.py eqa_v1.json questions.jsonl
 
-Names tell the format: .jsonl is ours (`make_questions.py` makes it), .json EQA v1's, .json.gz or a folder MP3D-EQA's;
---to names that of OUT where its name does not. docs/question-formats.md has the fields.
+Names tell the format: .jsonl is ours (`make_questions.py` makes it), .json EQA v1's, .json.gz or a folder MP3D-EQA's.
+--to gives the format of OUT if its name does not. The fields are in docs/question-formats.md.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from eqa.envs.progress import console
 OURS, EQA_V1, MP3D = "jsonl", "eqa_v1", "mp3d"
 SUFFIXES = {".jsonl": OURS, ".json": EQA_V1, ".json.gz": MP3D, "": MP3D}
 PACKED = ".json.gz"
-Splits = dict[str, Callable[[], Iterable[Episode]]]  # each call gives the split's episodes from the first on
+Splits = dict[str, Callable[[], Iterable[Episode]]]  # each call gives the split's episodes from the start
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 class Report:
-    """What was written, counted while it passes by, and what of it would not be read back the same."""
+    """Counts of the written episodes, and of the fields that would be read back changed."""
 
     def __init__(self) -> None:
         self.written: dict[str, Counter] = {}
@@ -70,7 +70,7 @@ class Report:
     def watch(
         self, split: str, episodes: Iterable[Episode], file: Path, *, back: Callable[[Episode], Episode]
     ) -> Iterator[Episode]:
-        """Passes episodes on; `back` is what becomes of one that is written and read."""
+        """Passes episodes on; `back` gives an episode as it is after writing and reading."""
         counts = self.written[split] = Counter()
         houses = self.houses[split] = set()
         self.files[split] = file
@@ -109,7 +109,7 @@ def kind_of(path: Path) -> str:
 
 
 def read(path: Path) -> Splits:
-    """The splits of a question set; ValueError where there is none."""
+    """The splits of a question set; ValueError if there is none."""
     if not path.exists():
         raise ValueError(f"{path}: expected a question set, found nothing; python scripts/make_questions.py makes one")
     kind = MP3D if path.is_dir() else kind_of(path)
@@ -138,7 +138,7 @@ def convert(splits: Splits, target: Path, *, to: str, scenes: str) -> Report:
 
 
 def _packed_files(path: Path) -> dict[str, Path]:
-    """The file of each split: of a folder, those in it and in the folders in it."""
+    """The file of each split; a folder gives those in it and in its folders."""
     files = sorted([*path.glob(f"*{PACKED}"), *path.glob(f"*/*{PACKED}")]) if path.is_dir() else [path]
     found: dict[str, Path] = {}
     for file in files:
@@ -152,7 +152,7 @@ def _packed_files(path: Path) -> dict[str, Path]:
 
 
 def _by_scene(episodes: Iterable[Episode]) -> list[Episode]:
-    """In the order in which the other formats have them; within a scene, as they come."""
+    """The episodes in the other formats' order: by scene, and in their own order within one."""
     return sorted(episodes, key=lambda episode: episode.scene_id)
 
 
@@ -165,7 +165,7 @@ def _via_eqa_v1(episode: Episode) -> Episode:
 
 
 def _write_ours(target: Path, episodes: Mapping[str, Iterable[Episode]]) -> None:
-    """Each episode says by itself which source it comes from."""
+    """Writes our file; each episode names its own source."""
     order = (*ALL_SPLITS, *sorted(set(episodes) - set(ALL_SPLITS)))
     ordered = {split: episodes[split] for split in order if split in episodes}
     header = {
@@ -178,7 +178,7 @@ def _write_ours(target: Path, episodes: Mapping[str, Iterable[Episode]]) -> None
 
 
 def _write_packed(target: Path, splits: Splits, report: Report, scenes: str) -> None:
-    """A file for each split. They share the vocabulary of all splits, as EQA v1's do."""
+    """Writes a file for each split. They share the vocabulary of all splits, as EQA v1's do."""
     if target.name.endswith(PACKED) and len(splits) > 1:
         raise ValueError(f"{target}: expected a folder for the splits {list(splits)}, got one file's name")
     vocabulary = Vocabulary.of(chain.from_iterable(episodes() for episodes in splits.values()))

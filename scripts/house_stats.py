@@ -1,10 +1,10 @@
-"""Prints and draws what a set of houses is like, beside what is known of the paper's.
+"""Prints and draws statistics of a set of houses, beside the known ones of the paper's houses.
 
 python scripts/house_stats.py --split train --count 96 --out previews
 
-The paper's houses are gone; its text gives the interior's area (300 to 800 m2), the four rooms that each house has, and the
-room types and objects that it asks about (Das et al. 2018, Sec. 3; SUNCG has 404 k rooms on 49 k floors). Distances are
-between random places; a sight line is the farthest that one sees at eye height in a random view.
+The paper's houses are gone. Its text gives the interior's area (300 to 800 m2), the four rooms of every house, and the
+room types and objects of its questions (Das et al. 2018, Sec. 3; SUNCG has 404 k rooms on 49 k floors). Distances are
+between random places. A sight line is the farthest visible distance at eye height in a random view.
 """
 
 import argparse
@@ -34,8 +34,8 @@ from eqa.envs.simulator import Goal
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-PLACES = 20  # places of each house from which distances and sight lines are taken
-LINES = (  # name, unit of the value, what the paper says
+PLACES = 20  # places of each house for distances and sight lines
+LINES = (  # name, unit of the value, the paper's value
     ("area", "m2", "300 to 800"),
     ("rooms", "", "about 8"),
     ("objects", "", "-"),
@@ -58,7 +58,7 @@ class Measured:
 
 
 def measure(house: House) -> Measured:
-    """What a house is like; a function of the house."""
+    """The figures of a house; they depend on the house alone."""
     catalog = load_catalog()
     scene = build_scene(house, catalog)
     floor = build_floor(house, scene, catalog.meshes)
@@ -93,7 +93,7 @@ def _num_triangles(scene: Scene, furniture: Meshes) -> int:
 def _sight_lines(
     scene: Scene, places: Float64[np.ndarray, "P 2"], rng: np.random.Generator
 ) -> Float64[np.ndarray, " P"]:
-    """Metres to the farthest thing at eye height in one view from each place; out of a window counts as its pane."""
+    """Metres to the farthest thing at eye height in one view from each place; a window counts as its pane."""
     renderer = Renderer(Camera(height_px=56, width_px=56), ("depth",))
     renderer.load([scene])
     poses = np.column_stack([places, HEADINGS_RAD[rng.integers(len(HEADINGS_RAD), size=len(places))]])
@@ -108,7 +108,7 @@ def pooled(houses: Sequence[Measured], name: str) -> Float64[np.ndarray, " V"]:
 
 
 def table(houses: Sequence[Measured]) -> Table:
-    """One line a figure: mean, and between which values nine of ten lie."""
+    """One line a figure: the mean, and the range of nine values in ten."""
     out = Table(title=f"{len(houses)} houses")
     for heading in ("", "mean", "5 %", "median", "95 %", "paper"):
         out.add_column(heading, justify="right" if heading else "left")
@@ -123,7 +123,7 @@ def table(houses: Sequence[Measured]) -> Table:
 
 
 def draw(houses: Sequence[Measured], path: Path) -> None:
-    """Histograms of the table's figures; how many houses have each room type; objects a house of each category, colours."""
+    """Draws histograms of the table's figures, houses by room type, objects a house by category, and colours."""
     figure, axes = plt.subplots(3, 4, figsize=(18, 14), layout="constrained")
     for axis, (name, unit, _) in zip(axes.flat, LINES, strict=False):
         axis.hist(pooled(houses, name), bins=24, color="#4c72b0")

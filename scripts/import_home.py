@@ -1,10 +1,10 @@
-"""Turns homes drawn with Sweet Home 3D into house files, and says what was taken for what and what was left out.
+"""Turns homes drawn with Sweet Home 3D into house files, and reports interpretations and omissions.
 
 python scripts/import_home.py HOME.sh3d [...] --out homes
 python scripts/check_house.py homes/*.json --overlaps --preview previews
 
-Takes `.sh3d` files and the `Home.xml` in them. Only the ground level is read. With --name human the houses are called
-human-00000, human-00001, ...; else as their files.
+Takes `.sh3d` files and the `Home.xml` in them. Only the ground level is read. --name human calls the houses
+human-00000, human-00001, ...; the default is the names of their files.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def print_report(path: Path, house: House, report: Report, *, placed: bool) -> N
 
 
 def _table(title: str, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Equal rows once, with their number."""
+    """A table with equal rows once, with their number."""
     console.print(title, style="bold", markup=False)
     if not rows:
         return

@@ -4,15 +4,16 @@
     pip install meshoptimizer==0.2.30a0
     python scripts/make_assets.py sweethome3d-furniture_*.deb sweethome3d_*.deb
 
-What is taken, as what, how large and which materials are painted is said by `envs/house/assets/curation.json`. Written
-are `pack.npz` (geometry and textures), `catalog.json` (the same models as a document) and `ATTRIBUTION.md`.
+`envs/house/assets/curation.json` lists the models, their categories, sizes and painted materials. The results are
+`pack.npz` (geometry and textures), `catalog.json` (the same models as a document) and `ATTRIBUTION.md`.
 
 A curation entry has `model` (a catalogue id), `shape` (a name in `scripts/assets/shapes.py`) or `parts` (a list of
-{model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`. Where needed:
-`main` (materials that paint goes on), `name`, `elevation_m`, `top_m`, `size_m`, `color` and `recolorable` (to overrule
-what is worked out), `rgb` (material: flat colour), `unlit` (materials that shine), `drop_materials`, `keep_groups` or
-`drop_groups` (OBJ groups), and `triangles` (at most) or `error_m` (how far the surface may move) where decimation by
-rule does too much or too little.
+{model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`. Optional keys:
+
+- `main` (materials that paint goes on), `rgb` (material: flat colour), `unlit` (materials that shine)
+- `name`, `elevation_m`, `top_m`, `size_m`, `color` and `recolorable`, to overrule the computed values
+- `drop_materials`, `keep_groups` or `drop_groups` (OBJ groups)
+- `triangles` (at most) or `error_m` (most movement of the surface), if decimation by rule does too much or too little
 """
 
 import argparse
@@ -34,8 +35,8 @@ from eqa.scripts.assets.sources import GroupFilter, Libraries, Shape, Slot, open
 CURATION = ASSETS / "curation.json"
 OWN_WORK = ("authors of this project", "CC0 1.0")
 MODEL_TEXTURE_PX, SURFACE_TEXTURE_PX = 128, 256
-NAMED_SHARE = 0.6  # of a model's surface in one colour, for the colour to be what a person would say
-PAINTED_SHARE = 0.5  # of a model's surface on its main materials, for paint to decide its colour
+NAMED_SHARE = 0.6  # least share of a model's surface in one colour that makes people name the colour
+PAINTED_SHARE = 0.5  # least share of a model's surface on its main materials that makes paint decide its colour
 DARKEST = 14  # flat colours are lifted to this, so that shading shows the form of black things
 
 
@@ -74,7 +75,7 @@ def _without_alpha(picture):
 
 @dataclass
 class Built:
-    entry: dict  # what catalog.json says of the model
+    entry: dict  # the model's entry in catalog.json
     mesh: PackedMesh
 
 
@@ -188,7 +189,7 @@ def _drop_empty_slots(shape: Shape) -> Shape:
 
 
 def _top(properties: dict[str, str], height_m: float) -> float | None:
-    """Height for things on top: -1 in the catalogue forbids it, nothing said means the model's own top."""
+    """Height for things on top: -1 in the catalogue forbids them, no entry means the model's own top."""
     given = properties.get("dropOnTopElevation")
     if given is None:
         return height_m

@@ -1,6 +1,6 @@
 """Builds houses, questions and demonstrations of one scale ahead of training: python scripts/make_demos.py scale=paper
 
-Takes the same words as train.py and skips what is there; train.py builds the same by itself when it is missing.
+Takes the same overrides as train.py and skips existing files; train.py builds missing ones by itself.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Makes the houses of one or more splits under the data folder; what is there already is kept.
+"""Makes the houses of one or more splits under the data folder; existing ones are kept.
 
 python scripts/make_houses.py --train 643 --val 67 --test 57 --seed 0
 """

@@ -1,5 +1,4 @@
-"""Makes a question set, with the houses under it, and shows what is in it and what can be answered without looking: tables,
-and a page of plots beside the paper's.
+"""Makes a question set with its houses, and shows its contents and its bias: tables, and a page of plots.
 
     python scripts/make_questions.py                  # the set that `python train.py` uses at scale=small
     python scripts/make_questions.py --scale paper
@@ -7,10 +6,10 @@ and a page of plots beside the paper's.
     python scripts/make_questions.py --scale paper --set all --balance paired    # every type, nothing to guess
     python scripts/make_questions.py --show FILE      # only shows
 
-A set that is there already is checked and used again; one that is damaged or of another version is made anew. The sizes
-of a scale stand in configs/scale/. Shown are all splits; what is about the balance leaves out `human`, which has no say in
-it. The file is read as a stream, so it may be longer than memory. The page and the tables are written to --out, as
-`questions.png` and `questions.md`. Those who answer without looking are the models of `models.evaluation.blind`.
+An existing set is checked and used again; a damaged one, or one of another version, is made anew. The sizes of a scale
+stand in configs/scale/. Tables and plots show all splits; those about the balance leave out `human`, which is not
+balanced. The file is read as a stream, so it may be longer than memory. The page and the tables are written to --out,
+as `questions.png` and `questions.md`. The question-only baselines are those of `models.evaluation.blind`.
 """
 
 import argparse
@@ -45,7 +44,7 @@ def main() -> None:
 
 
 def write_page(path: Path, out: Path) -> list[Sheet]:
-    """Writes `questions.png` and `questions.md` about a question file; the tables of the latter."""
+    """Writes `questions.png` and `questions.md` about a question file; returns the tables of the latter."""
     counts = count_file(path)
     blind = blind_of(counts)
     sheets = [*overview(counts, blind, read_header(path)["steps"]), *details(counts)]

@@ -1,17 +1,17 @@
-"""A page in the browser where a person walks in the agent's place, and where the walks of a run can be looked at again.
+"""Serves a page in the browser on which a person walks in the agent's place, or watches the walks of a run again.
 
     python scripts/play.py                           # test questions of scale=small, from 30 actions before the target
-    python scripts/play.py --spawn random --split train scale=tiny   # words as train.py takes them
+    python scripts/play.py --spawn random --split train scale=tiny   # overrides as for train.py
     python scripts/play.py --run runs/il             # replays that run's walks instead of the person's own
-    python scripts/play.py --collect --out runs/human_test           # only joins what was walked
+    python scripts/play.py --collect --out runs/human_test           # only joins the walks
 
-Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written to
---out/walks at once; the next start goes on with the questions that are left. At the end (Ctrl-C) all walks are joined:
---out/demonstrations.h5 to learn from (train.py data.human_walks=..., of --split train), and --out/metrics.jsonl, the row
-HumanNav of the results table. Its means are over the questions that were walked, so compare them with other rows over the
+Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written
+to --out/walks at once; the next start goes on with the remaining questions. All walks are joined at the end (Ctrl-C).
+--out/demonstrations.h5 is for learning (train.py data.human_walks=..., of --split train). --out/metrics.jsonl is the
+row HumanNav of the results table. Its means are over the walked questions, so compare them with other rows over the
 same ones.
 
-The page is served to this machine alone, and only to who knows the token in the address.
+The page is served to this machine alone, and needs the token in the address.
 """
 
 import argparse
@@ -46,7 +46,7 @@ PATIENCE_S = 10  # for a client that sends nothing
 
 
 class PlayServer(ThreadingHTTPServer):
-    """Serves the page and what it asks for, one request at a time. `url` holds the token without which all is refused."""
+    """Server of the page and its requests, one at a time. `url` holds the token; requests without it are refused."""
 
     def __init__(self, game: Game, replays: Replays, *, port: int = 0) -> None:
         super().__init__((HOST, port), Handler)
@@ -59,7 +59,7 @@ class PlayServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
 
     def get(self, path: str, query: dict[str, str]) -> object:
-        """What is at an address, as JSON can hold it. KeyError for none, ValueError for one that is not there now."""
+        """The JSON content of an address. KeyError for an unknown one, ValueError for one without content now."""
         pages = {
             "/state": self.game.state,
             "/history": self.game.history,
@@ -69,7 +69,7 @@ class PlayServer(ThreadingHTTPServer):
         return pages[path]()
 
     def post(self, path: str, sent: dict) -> object:
-        """Does something in the game, and gives the state that it led to."""
+        """Does something in the game, and gives the resulting state."""
         if path == "/begin":
             self.game.begin()
         elif path == "/act":
@@ -115,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
             self._post(int(length))
 
     def _post(self, length: int) -> None:
-        """Reads all that is sent before it asks the game, which others wait for."""
+        """Reads the whole request before it asks the game, as others wait for the game."""
         try:
             path, sent = urlsplit(self.path).path, json.loads(self.rfile.read(length) or "{}")
         except TimeoutError:
@@ -128,10 +128,10 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(lambda: self.server.post(path, sent if isinstance(sent, dict) else {}))
 
     def _is_allowed(self, token: str = "") -> bool:
-        """Whether the request knows the token, in its header or address, and means this server.
+        """True if the request has the token, in its header or address, and this server's name.
 
-        Another site cannot send the header, nor see the address; one whose name was made to point here sends its own name
-        as Host (DNS rebinding).
+        Another site can neither send the header nor see the address. A site with a name that was made to point here
+        sends its own name as Host (DNS rebinding).
         """
         given = (self.headers.get("X-Token") or token).encode()
         own_host = self.headers.get("Host") in self.server.hosts
@@ -152,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, answer)
 
     def _send(self, status: HTTPStatus, content: object, *, nonce: str | None = None) -> None:
-        """JSON, or the page where there is a nonce, which alone its script and style have."""
+        """Sends JSON, or the page if there is a nonce; only the page's own script and style have the nonce."""
         data = (content if nonce else json.dumps(content)).encode()
         self.send_response(status)
         headers = {
@@ -170,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: addresses hold the token."""
+        """Logs nothing: addresses hold the token."""
 
 
 def _row(text: str) -> int:
@@ -180,7 +180,7 @@ def _row(text: str) -> int:
 
 
 def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServer:
-    """The game and the replays over what the words chose."""
+    """The server of the game and the replays over the chosen data."""
     split, out = arguments.split, arguments.out
     game = Game(
         tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),

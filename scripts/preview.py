@@ -65,7 +65,7 @@ def contact_sheet(house: House, num_views: int, *, seed: int) -> Image.Image:
 
 
 def random_poses(house: House, floor: Floor, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, 3): free places, one room after another, looking somewhere past the room's middle.
+    """(count, 3) poses: free places, one room after another, looking somewhere past the room's middle.
 
     Rooms that are too full to stand in are left out.
     """
@@ -87,7 +87,7 @@ def _covers(polygon: list[tuple[float, float]], x: np.ndarray, z: np.ndarray) ->
 
 
 def labelled_plan(house: House, scene: Scene, poses: np.ndarray) -> Image.Image:
-    """The house from above, with room names, object names, and numbered arrows where the views are taken."""
+    """The house from above, with room names, object names, and a numbered arrow for each view."""
     images, (left, top, metres) = render_top_down(scene, PLAN_PX)
     plan = Image.fromarray(images["rgb"])
     draw = ImageDraw.Draw(plan)

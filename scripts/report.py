@@ -1,11 +1,11 @@
 """Results tables and plots over several runs: python scripts/report.py runs/il runs/il_seed-1 runs/lstm_q
 
-Reads each run's metrics.jsonl (and run.json). One line for each agent and spawn, with intervals over questions, deviations
-between seeds, and which differences between lines are more than chance, beside the paper's numbers. Writes results.md,
-results.csv, results-differences.csv, results.tex and plots, and prints the short of it. Runs that played other questions, on
-other data or with the same seed but other numbers are refused; so is a folder with a report of lines that these runs do not
-have, unless --force says to write over it. With --keep FOLDER the rows are stored there, packed and small, and
-the same report can be made of what is in FOLDER. With --page FILE a short page of the results is written there as well.
+Reads each run's metrics.jsonl (and run.json). Each agent and spawn is one line, with intervals over houses and seeds,
+deviations between seeds, and tests of the differences between lines, beside the paper's numbers. Writes results.md,
+results.csv, results-differences.csv, results.tex and plots, and prints a summary. Runs with other questions, with other
+data, or with the same seed but other numbers are refused. A folder with a report of lines that these runs lack is
+refused, too, unless --force writes over it. --keep FOLDER stores the rows there, packed and small; FOLDER gives the
+same report. --page FILE writes a short page of the results.
 """
 
 import argparse
@@ -35,8 +35,10 @@ def report(
     force: bool = False,
     page: Path | None = None,
 ) -> list[Table]:
-    """Writes everything into `out`, and gives what is shown on a terminal. `page` is a file for the short page of results.
-    ValueError for what cannot be compared, and for a report in `out` that has other lines, unless `force`."""
+    """Writes everything into `out`, and returns the summary for a terminal. `page` is a file for the short page of results.
+
+    ValueError for runs that cannot be compared, and for a report in `out` that has other lines, unless `force`.
+    """
     runs = read_runs(folders)
     lines = gather(runs)
     if (others := _reported(out) - set(lines.agents)) and not force:
@@ -79,7 +81,7 @@ def _typed(folders: Sequence[Path]) -> str:
 
 
 def _reported(out: Path) -> set[str]:
-    """The lines of the report that is there already."""
+    """The lines of the existing report."""
     path = out / "results.csv"
     if not path.is_file():
         return set()

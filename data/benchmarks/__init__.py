@@ -1,7 +1,7 @@
 """Question sets in other projects' formats, one module each: entries of a file to Episodes and back.
 
 Each module has `to_entry` and `from_entry` for one question, a reader that gives split -> Episodes, and a writer that
-takes any iterable of Episodes and never holds more than one. docs/question-formats.md has the fields.
+takes any iterable of Episodes and never holds more than one. The fields are in docs/question-formats.md.
 """
 
 import reprlib

@@ -1,13 +1,14 @@
 """EQA v1's question file, `eqa_v1.json`: questions by house and splits of houses, to Episodes and back.
 
-The file went with SUNCG; its layout is read off the code around it (facebookresearch/EmbodiedQA, `engine.py` writes
-entries, `preprocess_questions_pkl.py` reads the file), which looks keys up by name. So keys that are missing are
-refused and keys that nobody knows are let pass. We add two, which that code does not look at: `id` in a box, and
-`frame` beside `questions`, without which coordinates are SUNCG's.
+The file went with SUNCG; its layout is read off the code around it, which looks keys up by name
+(facebookresearch/EmbodiedQA, `engine.py` writes entries, `preprocess_questions_pkl.py` reads the file). So missing keys
+are refused and unknown keys are let pass. We add two, which that code does not look at: `id` in a box, and `frame`
+beside `questions`. Coordinates without `frame` are SUNCG's.
 
-{"questions": {house: [{"id": 7, "house": house, "question": "what color is the sofa?", "answer": "red", "type": "color",
-  "meta": {}, "bbox": [{"type": "object", "name": "sofa", "box": {"min": [x, y, z], "max": [x, y, z]}, "target": true},
-                       {"type": "room", "name": ["living room"], "box": {...}, "target": false}]}]},
+{"questions": {house: [{"id": 7, "house": house, "question": "what color is the sofa?", "answer": "red",
+  "type": "color", "meta": {},
+  "bbox": [{"type": "object", "name": "sofa", "box": {"min": [x, y, z], "max": [x, y, z]}, "target": true},
+           {"type": "room", "name": ["living room"], "box": {...}, "target": false}]}]},
  "splits": {"train": [house], "val": [], "test": []}}
 """
 
@@ -33,7 +34,7 @@ SEVERAL = " / "  # between the names of a room that has more than one
 def read_eqa_v1(path: Path) -> dict[str, list[Episode]]:
     """All episodes of each split, in the file's order; the whole file is in memory, as it is one JSON document.
 
-    ValueError where it is damaged, or a house is in two splits. Houses in no split are left out with a warning.
+    ValueError if it is damaged, or a house is in two splits. Houses in no split are left out with a warning.
     """
     with named(path, "not a usable eqa_v1.json"):
         document = need(parsed(read_text(path, "questions")), ("questions", "splits"), where="the file")
@@ -58,7 +59,7 @@ def read_eqa_v1(path: Path) -> dict[str, list[Episode]]:
 
 
 def write_eqa_v1(path: Path, splits: Mapping[str, Iterable[Episode]]) -> None:
-    """Writes splits, a house at a time: its episodes must follow each other. Aside first and then renamed.
+    """Writes splits, a house at a time: its episodes must follow each other. The file is never half written.
 
     ValueError names a house that comes again, in this split or another; an id that is no number; frames that differ.
     """
@@ -82,7 +83,7 @@ def write_eqa_v1(path: Path, splits: Mapping[str, Iterable[Episode]]) -> None:
 
 
 def to_entry(episode: Episode) -> dict:
-    """A question as EQA v1 writes it. ValueError where the episode's id does not end in a number."""
+    """A question as EQA v1 writes it. ValueError if the episode's id does not end in a number."""
     number = re.search(r"\d+$", episode.episode_id)
     if not number:
         raise ValueError(
@@ -100,7 +101,7 @@ def to_entry(episode: Episode) -> dict:
 
 
 def from_entry(entry: Mapping, *, frame: str = FRAME, where: str = "question") -> Episode:
-    """The episode of a question in `frame`; ValueError naming `where` it is wrong."""
+    """The episode of a question in `frame`; ValueError names the place of a fault, which starts with `where`."""
     need(entry, ("id", "house", "question", "answer", "type", "bbox"), where=where)
     expect(frame in FRAMES, f"one of {list(FRAMES)}", frame, where="frame")
     expect(_is_whole(entry["id"]), "a whole number", entry["id"], where=f"{where}.id")
@@ -175,8 +176,11 @@ def _box(entity: Entity) -> dict:
 
 
 def _touched(boxes: object, where: str) -> tuple[Entity, ...] | None:
-    """None where there is no box, or not one for each thing: a thing that is not there has {}, things in several
-    rooms have a list, and what is left then would not be all that the answer depends on."""
+    """The things of the boxes; None if there is no box, or not one for each thing.
+
+    A missing thing has {}, and things in several rooms have a list. The other boxes alone would then be less than the
+    answer depends on.
+    """
     expect(isinstance(boxes, list), "a list", boxes, where=f"{where}.bbox")
     listed = [need(one, (), where=f"{where}.bbox").get("box") for one in boxes]
     if not boxes or any(not box or isinstance(box, list) for box in listed):

@@ -1,6 +1,6 @@
 """MP3D-EQA v1, the `.json.gz` that habitat-lab's EQA task reads (Wijmans et al., CVPR 2019), to Episodes and back.
 
-habitat-lab lets an episode carry anything under `info`; what its layout has no place for stands there as `info.eqa`
+habitat-lab lets an episode carry anything under `info`. Fields without a place in its layout stand there as `info.eqa`
 (boxes, further spawns, program, ids, ...), so that our episodes come back whole. `data.benchmarks.mp3d_schema` has the
 layout, docs/question-formats.md the fields. Positions and headings are ours unchanged; a rotation is (x, y, z, w).
 
@@ -27,20 +27,20 @@ from eqa.envs.navigation.walk import replay
 from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "mp3d_eqa_v1"
-SCENES = "data/scene_datasets/"  # what habitat-lab cuts off and puts its scenes_dir in place of
+SCENES = "data/scene_datasets/"  # prefix that habitat-lab replaces by its scenes_dir
 UNKNOWN_ANSWER = "<unk>"
 UNKNOWN_TYPE = "unknown"
 OURS = "eqa"  # the key under `info`
-IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # what the layout itself holds
+IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # fields that the layout itself holds
 SAME_FLOOR_M = 0.5  # a view point further above or below the start is on another storey
 CLOSE = 1e-3  # metres and radians within which a stored path is a walk of ours
-UPRIGHT = 1e-3  # the most that a quaternion's x and z are for a turn about Y
+UPRIGHT = 1e-3  # most of a quaternion's x and z for a turn about Y
 
 
 def read_mp3d_eqa(path: Path) -> list[Episode]:
     """All episodes of a split's file; the whole file is in memory, as it is one JSON document.
 
-    ValueError where it is damaged or habitat-lab would not take it.
+    ValueError if it is damaged or habitat-lab would not take it.
     """
     with named(path, "not a usable MP3D-EQA file"):
         document = check(parsed(read_text(path, "questions"), finite=False))
@@ -50,10 +50,10 @@ def read_mp3d_eqa(path: Path) -> list[Episode]:
 def write_mp3d_eqa(
     path: Path, episodes: Iterable[Episode], *, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa"
 ) -> None:
-    """Writes one split, an episode at a time, numbered from 0. Aside first and then renamed; same input, same bytes.
+    """Writes one split, an episode at a time, numbered from 0. The file is never half written; same input, same bytes.
 
-    vocabulary: of all splits, or of train where the others keep to its words.
-    scenes: the folder with our exported houses (scripts/export_house.py), as seen from where habitat-lab runs.
+    vocabulary: of all splits, or of train if the others keep to its words.
+    scenes: the folder with our exported houses (scripts/export_house.py), relative to habitat-lab's working directory.
     ValueError names an episode without a start or a target, or with a word or answer that the vocabulary lacks.
     """
     words = json.dumps({"word_list": list(vocabulary.words)})
@@ -100,8 +100,8 @@ def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: s
 def from_entry(entry: Mapping, *, where: str = "episode") -> Episode:
     """The episode of an entry that `check_episode` has let pass.
 
-    Of more than one goal the first gives target and room, all give view points. A shortest path that our moves do not
-    make is dropped, as are view points that lean or lie on another storey: a pose is (x, z, heading) on one floor.
+    The first of several goals gives target and room, all give view points. A shortest path that our moves do not make
+    is dropped. So are view points that lean or lie on another storey: a pose is (x, z, heading) on one floor.
     """
     x, floor_y, z = map(float, entry["start_position"])
     heading = _heading(entry["start_rotation"])
@@ -139,7 +139,7 @@ def heading_to_rotation(heading_rad: float) -> list[float]:
 
 
 def _heading(rotation: list[float]) -> float | None:
-    """The heading of a rotation, from 0 to less than 2 pi, whole turns exactly; None where it is not about Y alone."""
+    """The heading of a rotation, from 0 to less than 2 pi, whole turns exactly; None if it is not about Y alone."""
     x, y, z, w = rotation
     if max(abs(x), abs(z)) > UPRIGHT:
         return None
@@ -156,7 +156,7 @@ def _state(pose: Pose, floor_y: float) -> dict[str, list[float]]:
 
 
 def _poses(start: Pose, actions: list[int]) -> list[Pose]:
-    """Where each action is taken."""
+    """The pose before each action."""
     return [tuple(pose) for pose in replay(start, np.array(actions, np.int8)).poses.tolist()]
 
 
@@ -199,7 +199,7 @@ def _scene(episode: Episode, scenes: str) -> dict[str, str]:
 
 
 def _goal(episode: Episode, floor_y: float) -> dict:
-    """The first thing touched, or where that is not known the first view point's place."""
+    """The first thing touched, or the first view point's place if that is unknown."""
     target = episode.touched[0] if episode.touched else None
     if target is None and not episode.view_points:
         raise ValueError(
@@ -246,7 +246,7 @@ def _touched(goals: list[Mapping]) -> tuple[Entity, ...] | None:
 
 
 def _walk(paths: list[list[Mapping]] | None, start: Pose, floor_y: float) -> str | None:
-    """The first path as letters; None where there is none or its points are not where our moves lead."""
+    """The first path as letters; None if there is none or its points differ from our moves' poses."""
     points = paths[0] if paths else []
     actions = [point.get("action") for point in points]
     if not actions or actions[-1] != Action.STOP or set(actions[:-1]) - {Action.FORWARD, Action.LEFT, Action.RIGHT}:
@@ -268,7 +268,7 @@ def _same(a: Pose, b: Pose) -> bool:
 
 
 def _restored(episode: Episode, ours: object, where: str) -> Episode:
-    """The episode with the fields that `info.eqa` has; ValueError where these contradict what habitat-lab reads."""
+    """The episode with the fields of `info.eqa`; ValueError if these contradict the fields that habitat-lab reads."""
     try:
         held = {name: getattr(episode, name) for name in IN_PLACE}
         whole = Episode.from_dict({**ours, **held})

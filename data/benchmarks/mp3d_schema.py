@@ -1,10 +1,10 @@
-"""What habitat-lab's class for MP3D-EQA v1 files accepts, and what habitat-baselines' trainers want on top.
+"""Schema of MP3D-EQA v1 files: keys and values of habitat-lab's class, and demands of habitat-baselines' trainers.
 
-Read off habitat-lab at commit 0fb6f43: `datasets/eqa/mp3d_eqa_dataset.py` builds `EQAEpisode` (`tasks/eqa/eqa.py`),
-`ObjectGoal`, `AgentState` and `ShortestPathPoint` from a file's entries by keyword, so a key that a class does not have
-ends in a TypeError there, and in a ValueError that says where, here. It looks at hardly any value; here they must be
-what the classes declare, where the data set itself keeps to that. Beside `episodes` and the vocabularies, and inside
-these two, it takes whatever comes.
+The source is habitat-lab at commit 0fb6f43. `datasets/eqa/mp3d_eqa_dataset.py` builds `EQAEpisode`
+(`tasks/eqa/eqa.py`), `ObjectGoal`, `AgentState` and `ShortestPathPoint` from a file's entries by keyword. A key that a
+class does not have is a TypeError there, and a ValueError with its place here. That code looks at hardly any value;
+here values must have the classes' types, as far as the data set itself keeps to them. Both take any keys beside
+`episodes` and the vocabularies, and inside the latter.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from eqa.data.vocabulary import SPECIALS
 
 
 class Rule(NamedTuple):
-    """What a value has to be. A table of keys (`of`) is for an object, or with `listed` for each object of a list."""
+    """Requirements on a value. `of` is the table of keys of an object, or of each object of a list if `listed`."""
 
     expected: str
     holds: Callable[[object], bool] = lambda value: True
@@ -105,7 +105,7 @@ EPISODE = {
 
 
 def check(document: object) -> dict:
-    """The document, if habitat-lab's class takes it; otherwise a ValueError that says where and why not."""
+    """The document, if habitat-lab's class takes it; otherwise a ValueError with the place and the reason."""
     expect(isinstance(document, dict), "an object", document, where="the file")
     for key in ("question_vocab", "answer_vocab"):
         vocabulary = document.get(key)
@@ -118,7 +118,7 @@ def check(document: object) -> dict:
 
 
 def check_episode(episode: object, *, where: str = "episode") -> dict:
-    """As `check`, for one entry of `episodes`."""
+    """`check` for one entry of `episodes`."""
     _check_object(episode, EPISODE, where)
     for p, path in enumerate(episode.get("shortest_paths") or ()):
         expect(isinstance(path, list), "a list", path, where=f"{where}.shortest_paths[{p}]")
@@ -128,7 +128,7 @@ def check_episode(episode: object, *, where: str = "episode") -> dict:
 
 
 def check_for_training(document: object) -> None:
-    """ValueError where habitat-baselines' trainers would fail or go wrong on what `check` lets pass.
+    """ValueError for a checked document that makes habitat-baselines' trainers fail or go wrong.
 
     They pad questions with a literal 0, sort ids as numbers, and take the first path of every episode. A list of words
     without `<unk>` gets it put before all others on loading, which shifts every token.

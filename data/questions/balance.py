@@ -1,9 +1,9 @@
-"""Balance of a question set, and the baseline that shows what is left of the bias.
+"""Balance of a question set, and the baseline that shows the remaining bias.
 
-`entropy_filter` is the paper's (3.2): the answers of one question string over all houses must have a normalised entropy of
-at least 0.5, in at least four houses. An answer may still be right in 73 of 100 houses then. `paired_rounds` leaves
-nothing to guess: each string comes with each of its answers equally often. `sample` draws a set of a given size close to
-given shares of question types. `MajorityBaseline` answers without looking, from the question string alone.
+`entropy_filter` is the paper's (3.2): the answers of one question string over all houses must have a normalised entropy
+of at least 0.5, in at least four houses. An answer may then still be right in 73 of 100 houses. `paired_rounds` leaves
+nothing to guess: each string comes with each of its answers equally often. `sample` draws a set of a given size close
+to given shares of question types. `MajorityBaseline` answers from the question string alone.
 
 Axes: N episodes, A answers of the vocabulary.
 """
@@ -27,7 +27,7 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 def normalized_entropy(counts: Iterable[int]) -> float:
-    """Entropy of a distribution of answers to the base of how many different ones there are; 0 for a single one."""
+    """Entropy of a distribution of answers, to the base of their number; 0 for a single one."""
     counts = [count for count in counts if count]
     if len(counts) < 2:
         return 0.0
@@ -36,7 +36,7 @@ def normalized_entropy(counts: Iterable[int]) -> float:
 
 
 def answer_counts(questions: Iterable[Question], judges: Container[str] | None = None) -> dict[str, Counter[str]]:
-    """For each question string how often each answer is right, in all houses or the `judges` among them.
+    """Counts of right answers for each question string, in all houses or the `judges` among them.
 
     A house gives a string one answer at most.
     """
@@ -52,7 +52,7 @@ def could_pass(
 ) -> list[Question]:
     """Keeps the strings that occur in at least so many houses with at least so many answers.
 
-    What does not cannot be balanced, whatever else is removed, and need not be looked at.
+    The others cannot be balanced by any removal, so nobody need look for their objects.
     """
     counts = answer_counts(questions, judges)
     fine = {text for text, c in counts.items() if c.total() >= least[0] and len(c) >= least[1]}
@@ -80,10 +80,10 @@ def paired_rounds(
 ) -> dict[str, list[Round]]:
     """Split -> rounds: one question string with each of its answers once, each time in another house.
 
-    A string has the same answers in all splits, so whoever hears the question alone is right in one of them, whatever was
-    learned. Of a string's answers those are taken, most frequent first, that keep most questions times the bits that each
-    asks for, every split counting the same; a string that train cannot ask is dropped. `split_of`: by house; `judges`: the
-    houses that have a say in which answers are taken.
+    A string has the same answers in all splits, so any question-only model answers one question of a round correctly.
+    A string's answers are taken from the most frequent on, as many as maximise the number of questions times the bits
+    of each, with equal weight for every split. A string that train cannot ask is dropped. `split_of`: by house.
+    `judges`: the houses that decide on the answers.
     """
     by_text: dict[str, dict[str, dict[str, list[Question]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
@@ -103,7 +103,7 @@ def paired_rounds(
 
 
 def _paired_answers(counts: Mapping[str, Mapping[str, int]], weights: Mapping[str, float]) -> tuple[str, ...]:
-    """See `paired_rounds`; none where no two answers can be paired in train."""
+    """The answers that `paired_rounds` takes; none if no two can be paired in train."""
     total: Counter[str] = Counter()
     for split, of_split in counts.items():
         for answer, number in of_split.items():
@@ -118,7 +118,7 @@ def _paired_answers(counts: Mapping[str, Mapping[str, int]], weights: Mapping[st
 
 
 def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of: Mapping[str, str]) -> list[Question]:
-    """What can stay of chosen rounds once only some of their questions are left: as many of each answer of a string."""
+    """The rest of chosen rounds after some of their questions were dropped: as many of each answer of a string."""
 
     def counts(questions: Sequence[Question]) -> Counter[tuple[str, str, str]]:
         return Counter((split_of[q.scene_id], q.text, q.answer) for q in questions)
@@ -138,7 +138,7 @@ def whole_rounds(left: Sequence[Question], chosen: Sequence[Question], split_of:
 
 
 def quotas(count: int, shares: Mapping[Kind, float], available: Mapping[Kind, int]) -> dict[Kind, int]:
-    """How many questions of each kind make `count` in the given shares. What a kind lacks, the others give."""
+    """Numbers of questions by kind that make `count` in the given shares. Other kinds make up for a kind's lack."""
     taken = dict.fromkeys(shares, 0)
     left = min(count, sum(available.get(name, 0) for name in shares))
     while left:
@@ -171,8 +171,8 @@ def sample(
 ) -> list[Question]:
     """At most `count` questions (None: all) of at most `max_per_house` a house, in their given order.
 
-    Kinds, types if not said otherwise, come in the given shares as far as there are enough; within a kind the houses take
-    turns, so that a small set is spread over all of them. Only kinds with a share are drawn.
+    Kinds (types by default) come in the given shares as far as there are enough. Houses take turns within a kind, so
+    that a small set is spread over all of them. Only kinds with a share are drawn.
     """
     by_house: dict[str, dict[Kind, list[Question]]] = defaultdict(lambda: defaultdict(list))
     for question in questions:
@@ -202,7 +202,7 @@ def sample_like(
     max_per_house: int,
     rng: np.random.Generator,
 ) -> list[Question]:
-    """As `sample`, with each answer of a type as often as `train` gives it, as far as there are enough."""
+    """A `sample` with each answer of a type as often as `train` gives it, as far as there are enough."""
     answers: dict[str, Counter[str]] = defaultdict(Counter)
     for question in train:
         answers[question.type][question.answer] += 1
@@ -226,7 +226,7 @@ def sample_rounds(
     max_per_house: int,
     rng: np.random.Generator,
 ) -> list[Round]:
-    """As `sample`, of whole rounds: at most `count` questions, at most `max_per_house` a house. Strings take turns."""
+    """A `sample` of whole rounds: at most `count` questions, at most `max_per_house` a house. Strings take turns."""
     queues: dict[str, list[Round]] = {name: [] for name in shares}
     turn: Counter[str] = Counter()
     turns: dict[Round, int] = {}
@@ -255,8 +255,10 @@ def sample_rounds(
 
 
 class MajorityBaseline:
-    """Ranks answers by how often train gave them to the same question string; ties and unseen strings fall back to the
-    question type, then to all of train, then to the vocabulary's order."""
+    """Question-only baseline that ranks answers by their frequency in train for the same question string.
+
+    Ties and unseen strings fall back to the question type, then to all of train, then to the vocabulary's order.
+    """
 
     def __init__(self, train: Iterable[Episode], vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -270,7 +272,7 @@ class MajorityBaseline:
             self._of_all[answer] += 1
 
     def scores(self, episodes: Sequence[Episode]) -> Float32[np.ndarray, "N A"]:
-        """Higher is more likely; no two answers of an episode score the same. A place in `rankings`, negated."""
+        """Scores, higher for more likely answers: the negated place in `rankings`, so that no two are the same."""
         order = self.rankings(episodes)
         scores = np.empty(order.shape, np.float32)
         np.put_along_axis(scores, order, -np.arange(order.shape[1], dtype=np.float32)[None].repeat(len(order), 0), 1)
@@ -293,7 +295,7 @@ class MajorityBaseline:
         return np.array(rows, np.int64).reshape(len(rows), len(nothing))
 
     def accuracy(self, episodes: Sequence[Episode]) -> float:
-        """Share of episodes whose first guess is right; an answer that train never gave counts as missed. NaN for none."""
+        """Share of episodes whose first guess is right; answers that train never gave count as missed. NaN for none."""
         if not episodes:
             return float("nan")
         first = self.rankings(episodes)[:, 0]

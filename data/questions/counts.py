@@ -1,8 +1,8 @@
-"""`count_questions`: what a set of questions holds, counted in one pass over it, however long it is.
+"""`count_questions`: counts of a set of questions of any length, in one pass over it.
 
-Kept is what there are few of: different questions with their answers, houses, and the distances of spawns as plain
-numbers. Everything that is said about a set (`models.evaluation.question_tables`, `models.evaluation.question_plots`) and every model that
-hears only the question (`models.evaluation.blind`) starts from here.
+Memory holds only different questions with their answers, houses, and the distances of spawns as plain numbers. Tables
+and plots about a set (`models.evaluation.question_tables`, `models.evaluation.question_plots`) and question-only models
+(`models.evaluation.blind`) start from these counts.
 """
 
 import re
@@ -17,7 +17,7 @@ from eqa.data.vocabulary import tokenize
 from eqa.envs.episode import Episode
 from eqa.envs.progress import progress
 
-# One split's questions: (question type, question) -> how often each answer is right.
+# One split's questions: (question type, question) -> counts of right answers.
 Asked = dict[tuple[str, str], Counter[str]]
 MEASURES = ("distance_m", "num_actions", "num_rooms")  # of a `Spawn`
 
@@ -37,14 +37,14 @@ class SplitCounts:
 
     @property
     def types(self) -> Counter[str]:
-        """How many questions of each type."""
+        """Number of questions of each type."""
         types: Counter[str] = Counter()
         for (kind, _), answers in self.asked.items():
             types[kind] += answers.total()
         return types
 
     def answers(self, kind: str) -> Counter[str]:
-        """How often each answer is right, of the questions of a type."""
+        """Counts of right answers to the questions of a type."""
         return sum((answers for (of, _), answers in self.asked.items() if of == kind), Counter())
 
     @property
@@ -53,7 +53,7 @@ class SplitCounts:
 
 
 def tally(episodes: Iterable[Episode]) -> Asked:
-    """The questions of one split, each different one once."""
+    """The different questions of one split with their counts."""
     return count_split(episodes).asked
 
 
@@ -74,7 +74,7 @@ def count_split(episodes: Iterable[Episode]) -> SplitCounts:
 
 
 def count_questions(episodes: Mapping[str, Iterable[Episode]]) -> dict[str, SplitCounts]:
-    """Counts each split; ValueError where train, which says what the others can know, has no question."""
+    """Counts each split; ValueError if train, which limits the others' answers, has no question."""
     counts = {split: count_split(found) for split, found in episodes.items()}
     if not counts.get("train", SplitCounts()).num:
         told = {split: found.num for split, found in counts.items()}
@@ -106,7 +106,7 @@ def pooled(splits: Iterable[SplitCounts]) -> Asked:
 
 
 def scenes_per_question(splits: Sequence[SplitCounts]) -> Counter[str]:
-    """In how many houses each question is asked. A house is in one split."""
+    """Number of houses that each question is asked in. A house is in one split."""
     scenes: Counter[str] = Counter()
     for counts in splits:
         scenes.update({question: len(found) for question, found in counts.scenes_of.items()})
@@ -114,7 +114,7 @@ def scenes_per_question(splits: Sequence[SplitCounts]) -> Counter[str]:
 
 
 def word_counts(asked: Asked) -> tuple[Counter[str], Counter[int]]:
-    """How often each word is said, and how many questions have how many words."""
+    """Counts of words, and of questions by their number of words."""
     words: Counter[str] = Counter()
     lengths: Counter[int] = Counter()
     for (_, question), answers in asked.items():

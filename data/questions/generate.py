@@ -1,9 +1,9 @@
-"""Question sets, made from houses.
+"""`make_questions`: question sets made from houses.
 
-`make_questions` runs templates over houses, drops what cannot be seen, balances answers over all houses, draws splits of the
-wanted sizes, and adds each question's spawns: where walks to it begin and how they go. All but train keep only words and
-answers that train has; the header counts what that costs. The split "human" (homes that people designed, for testing
-only) has no say in what is balanced, and may be empty.
+It runs templates over houses, drops invisible answers, balances answers over all houses, and draws splits of the wanted
+sizes. `add_spawns` then gives each question its spawns and walks. All splits but train keep only words and answers that
+train has; the header counts the losses. The split "human" (homes that people designed, for testing only) does not
+affect the balance, and may be empty.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from eqa.envs.files import fingerprint
 from eqa.envs.house.generator import HUMAN, SPLITS
 from eqa.envs.house.house import House
 
-GENERATOR = "questions-7"  # raise with every change of what is asked, or of where its answer is seen from
+GENERATOR = "questions-7"  # raise with every change of questions, or of the poses that show their answers
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 
@@ -57,16 +57,17 @@ def make_questions(
     parallel_map: ParallelMap = map,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> QuestionSet:
-    """Makes the questions of all splits together, for the balance is judged over all houses.
+    """Makes the questions of all splits together, as the balance is judged over all houses.
 
-    houses: split -> houses; must have train. counts: split -> how many questions, None for all that there are.
-    visible: see `data.questions.view_points`; asked once for each house, about what questions that could be chosen are about.
-    add_spawns: to the episodes of one house, with walks, None where there is none, see `data.questions.spawns`.
+    houses: split -> houses; must have train. counts: split -> number of questions, None for all.
+    visible: see `data.questions.view_points`; called once for each house, with the targets of its eligible questions.
+    add_spawns: adds spawns and walks to the episodes of one house, None for those without a possible walk; see
+    `data.questions.spawns`.
     balance: "none", "entropy" or "paired", see `data.questions.balance`.
-    made_from: what the caller knows about houses and visibility (JSON); stands in the header's configuration.
-    parallel_map: asks `visible` and `add_spawns` about all houses, see `envs.workers` and `data.questions.journal`.
-    progress: told (houses done, houses) after each house, of NUM_PASSES over all houses.
-    ValueError if a split ends up empty, saying which step removed what.
+    made_from: the caller's settings of houses and visibility (JSON), for the header's configuration.
+    parallel_map: map of `visible` and `add_spawns` over all houses, see `envs.workers` and `data.questions.journal`.
+    progress: called with (houses done, houses) after each house, of NUM_PASSES over all houses.
+    ValueError if a split ends up empty, with the numbers that each step left.
     """
     rules = rules or load_rules()
     settings = configuration(
@@ -120,7 +121,7 @@ def make_questions(
     return QuestionSet(episodes, header)
 
 
-# What a string needs at least, so that its balance is worth looking at: houses, different answers.
+# Least numbers of houses and of different answers that make a string's balance worth looking at.
 _LEAST: dict[str, Callable[[Balance], tuple[int, int]]] = {
     "none": lambda balance: (1, 1),
     "entropy": lambda balance: (balance.min_houses, 2),
@@ -138,7 +139,7 @@ def configuration(
     rules: Rules | None = None,
     made_from: Mapping = MappingProxyType({}),
 ) -> dict:
-    """What `make_questions` writes into the header about its arguments: a file with the same is the same set."""
+    """The header's account of the arguments of `make_questions`: files with the same account hold the same set."""
     rules = rules or load_rules()
     for name, given, known in (("question_set", question_set, rules.sets), ("balance", balance, _LEAST)):
         if given not in known:
@@ -180,7 +181,7 @@ def _find_view_points(
     find_view_points: Callable[[Sequence[House], Sequence[Sequence[Target]]], Iterator[Sequence[ViewPoints]]],
     progress: Callable[[int, int], None],
 ) -> tuple[list[Question], dict[str, dict[Target, ViewPoints]]]:
-    """The questions whose answers can be seen, or about the whole house; and from where each house's targets can."""
+    """The questions about visible things or the whole house, and the poses that see each house's targets."""
     wanted: dict[str, set[Target]] = {}
     for question in questions:
         if question.sight != "house":
@@ -196,7 +197,7 @@ def _find_view_points(
 
 
 def _target(question: Question, houses: Mapping[str, House]) -> Target:
-    """What must be seen: all objects that the answer needs, the smallest first, for it is the hardest; or the room."""
+    """The things to see: all objects that the answer needs, the smallest first, as it is the hardest; or the room."""
     if question.sight == "room":
         return overview(question.rooms[0])
     things = houses[question.scene_id].objects
@@ -205,9 +206,9 @@ def _target(question: Question, houses: Mapping[str, House]) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """What is drawn of questions that can be seen."""
+    """Settings of the draw from visible questions."""
 
-    counts: Mapping[str, int | None]  # split -> how many
+    counts: Mapping[str, int | None]  # split -> number of questions
     shares: Mapping[str, float]  # type -> share
     max_per_house: int
     seed: int
@@ -215,9 +216,9 @@ class _Drawing:
     def rounds(
         self, balanced: Mapping[str, Sequence[Round]], *, paired: bool
     ) -> tuple[dict[str, list[Round]], dict[str, list[Round]]]:
-        """By split what train knows, and of that what is chosen.
+        """By split the rounds that train's vocabulary covers, and the chosen ones of these.
 
-        Paired, the other splits ask only what train asks; else they get each answer of a type as often as train does, as far
+        Paired splits ask only train's questions. Other splits get each answer of a type as often as train does, as far
         as there are enough.
         """
         known: dict[str, list[Round]] = {}
@@ -238,7 +239,7 @@ class _Drawing:
 
 
 def _known(rounds: Iterable[Round], train: Sequence[Round] | None, *, paired: bool) -> list[Round]:
-    """Those whose words and answers train has, or paired, that train asks and answers; all for train itself."""
+    """Rounds with words and answers of train; paired: rounds that train asks and answers. All for train itself."""
     if not train:
         return list(rounds)
     if paired:
@@ -251,7 +252,7 @@ def _known(rounds: Iterable[Round], train: Sequence[Round] | None, *, paired: bo
 def _balanced(
     questions: Sequence[Question], split_of: Mapping[str, str], rules: Rules, *, balance: str, seed: int
 ) -> dict[str, list[Round]]:
-    """What is left once strings are balanced, by split; rounds of one question where they are not paired.
+    """The balanced questions by split, in rounds; a round has one question unless it is paired.
 
     The human homes are too few to be paired among themselves.
     """
@@ -326,7 +327,7 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
 
 
 def _entities(question: Question, house: House) -> tuple[Entity, ...]:
-    """Objects, then rooms, what is asked about first. Boxes are rounded to millimetres."""
+    """Objects, then rooms, each with the one asked about first. Boxes are rounded to millimetres."""
     found = []
     for i in question.touched:
         thing = house.objects[i - 1]

@@ -1,4 +1,4 @@
-"""`Journal`: slow answers that a killed run need not find again, appended to a file house by house."""
+"""`Journal`: a file of slow results, appended house by house, that spares a killed run from computing them again."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +14,10 @@ ParallelMap = Callable[[Task, Sequence[House], Sequence[Sequence]], Iterator[Seq
 
 
 class Journal:
-    """What was found, by name, as JSON in lines of `path`.
+    """Results by name, as JSON in lines of `path`.
 
-    `configuration` is what all of it depends on; a file of another one is started anew. A last line that was cut off by a
-    killed run is dropped.
+    `configuration` holds all that they depend on; a file of another one is started anew. A last line that a killed run
+    cut off is dropped.
     """
 
     def __init__(self, path: Path, *, configuration: dict) -> None:
@@ -44,7 +44,7 @@ class Journal:
 
 
 def journaled(parallel_map: ParallelMap, journal: Journal) -> ParallelMap:
-    """`parallel_map` over houses and what is asked about them, used only for what the journal lacks."""
+    """`parallel_map` over houses and their targets, used only for results that the journal lacks."""
 
     def run(task: Task, houses: Sequence[House], asked: Sequence[Sequence]) -> Iterator[list]:
         names = [_name(task, house, of_house) for house, of_house in zip(houses, asked, strict=True)]

@@ -1,8 +1,9 @@
-"""Elementary operations of question programs: what each takes and gives, and what it does in a house (paper, 3.1).
+"""Elementary operations of question programs: their types and their effect in a house (paper, 3.1).
 
-An operation is a function marked `@operation("Objects, Room -> Objects")`: the types are names that only have to agree where
-operations are put together, which `data.questions.programs.parse` checks. A function gets the `World` first. It raises `Undefined`
-where people would not agree on one answer (two sofas, an unclear relation, an object without a nameable colour).
+An operation is a function marked `@operation("Objects, Room -> Objects")`. The types are names;
+`data.questions.programs.parse` checks that they agree in compositions. A function gets the `World` first. It raises
+`Undefined` if people would not agree on one answer (two sofas, an unclear relation, an object without a nameable
+colour).
 """
 
 from collections.abc import Callable, Hashable
@@ -15,8 +16,8 @@ from eqa.data.questions.relations import CLEAR, UNCLEAR, Relations, volume_m3
 from eqa.data.questions.rules import Rules
 from eqa.envs.house.house import House, HouseObject
 
-# Where an answer is seen: with all touched objects in view, from where most of the room is seen (something is not there),
-# or in no one place.
+# Places that show an answer: views of all touched objects, views of most of the room (for a missing thing), or no one
+# place.
 Sight = Literal["objects", "room", "house"]
 
 
@@ -26,7 +27,7 @@ class Undefined(Exception):
 
 @dataclass
 class World:
-    """A house and the rules that programs run under, and what a run has come across, in order."""
+    """A house, the rules that programs run under, and the objects and rooms that a run has come across, in order."""
 
     house: House
     rules: Rules
@@ -53,7 +54,7 @@ class World:
         return self._rooms.get(room, [])
 
     def forget(self) -> None:
-        """Makes ready for another run."""
+        """Prepares for another run."""
         self.touched, self.rooms, self.sight = [], [], "objects"
 
 
@@ -66,7 +67,7 @@ def _grouped(things: list[HouseObject], key: Callable[[HouseObject], Hashable]) 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Objects that a name was given to; `doubtful` ones go by another, but people could call them so."""
+    """Objects of one name; `doubtful` ones have another, but people could call them so."""
 
     sure: list[HouseObject]
     doubtful: list[HouseObject] = field(default_factory=list)
@@ -79,7 +80,7 @@ class Operation:
     run: Callable
 
 
-# Several operations may share a name and differ in what they take.
+# Several operations may share a name and differ in their arguments' types.
 OPERATIONS: dict[str, list[Operation]] = {}
 
 
@@ -121,7 +122,7 @@ def unique_of_rooms(world: World, found: list[int]) -> int:
 
 @operation("Objects -> Object")
 def unique_of_objects(world: World, found: Objects) -> HouseObject:
-    """The only one. Tiny objects count as others do, for they make "the cup" ambiguous, but are never singled out."""
+    """The only object. Tiny ones count, as they make "the cup" ambiguous, but are never singled out."""
     if len(found.sure) != 1:
         raise Undefined(f"{len(found.sure)} such objects")
     _refuse_tiny(world, found.sure)
@@ -136,7 +137,7 @@ def _refuse_tiny(world: World, found: list[HouseObject]) -> None:
 
 @operation("Object, Relation -> Objects")
 def related(world: World, anchor: HouseObject, relation: str) -> Objects:
-    """What stands in the relation to the anchor; undefined if people could disagree about any object."""
+    """The objects in the relation to the anchor; undefined if people could disagree about any object."""
     verdicts = [(world.relations.judge(relation, thing, anchor), thing) for thing in world.in_room(anchor.room)]
     if any(verdict is UNCLEAR for verdict, _ in verdicts):
         raise Undefined("unclear relation")
@@ -200,7 +201,7 @@ def rooms_with(world: World, found: Objects) -> list[int]:
 
 @operation("Objects -> Truth")
 def exist(world: World, found: Objects) -> bool:
-    """Whether there is one: the largest shows it. Where there is none, most of the room has to be seen."""
+    """True if there is one, which the largest shows. An absence shows only in a view of most of the room."""
     if not found.sure and found.doubtful:
         raise Undefined("something that could be taken for it")
     _refuse_tiny(world, found.sure)
@@ -218,7 +219,7 @@ def both(world: World, one: bool, other: bool) -> bool:
 
 @operation("Truth, Truth -> Truth")
 def either(world: World, one: bool, other: bool) -> bool:
-    """What is not there need not be looked for once the other is seen."""
+    """True if one is there. A missing thing need not be looked for once the other is seen."""
     if one or other:
         world.sight = "objects"
     return one or other
@@ -235,7 +236,7 @@ def distance(world: World, one: HouseObject, other: HouseObject) -> tuple[float,
 
 @operation("Length, Length -> Truth")
 def less(world: World, one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Undefined where one measure says nothing or the opposite: the difference must be easy to see in both."""
+    """True if `one` is less by both measures, which must show the difference clearly; undefined otherwise."""
     limits = world.rules.thresholds
     for near, far in zip(*sorted((one, other)), strict=True):
         if far - near < limits.distance_gap_m or far < limits.distance_ratio * near:

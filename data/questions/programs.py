@@ -1,9 +1,9 @@
 """Functional programs: elementary operations composed as text, run over a house to an answer (paper, 3.1).
 
-`parse("color(unique(inside(objects(OBJ), unique(rooms(ROOM)))))")` is a program with the slots OBJ and ROOM; `bind` fills
-them, `run` answers in one house. Types are checked when a program is parsed: an operation that is asked for what it
-cannot take is a ValueError there, and never turns up while questions are generated. A program that has no single clear
-answer in a house raises `Undefined`. It gives an Answer (a name or a colour), a Truth ("yes" or "no") or a Number.
+`parse("color(unique(inside(objects(OBJ), unique(rooms(ROOM)))))")` is a program with the slots OBJ and ROOM; `bind`
+fills them, `run` answers in one house. `parse` checks types: an operation on the wrong type is a ValueError there, and
+never turns up while questions are generated. A program without a single clear answer in a house raises `Undefined`. It
+gives an Answer (a name or a colour), a Truth ("yes" or "no") or a Number.
 """
 
 import ast
@@ -24,7 +24,7 @@ _SLOT = re.compile(rf"\b(?:{'|'.join(SLOT_TYPES)})\d*\b")  # all other names are
 
 @dataclass(frozen=True)
 class Slot:
-    name: str  # a key of SLOT_TYPES, perhaps with a digit behind: OBJ, OBJ1, OBJ2
+    name: str  # a key of SLOT_TYPES, perhaps with a digit: OBJ, OBJ1, OBJ2
 
     @property
     def type(self) -> str:
@@ -69,7 +69,7 @@ Expression = Call | Slot | Value
 
 @dataclass(frozen=True)
 class Answered:
-    """What a program found: the answer, and the objects and rooms that it came across, what is asked about first."""
+    """A program's answer, and the objects and rooms that it came across, those asked about first."""
 
     answer: str
     touched: tuple[HouseObject, ...]
@@ -77,7 +77,7 @@ class Answered:
     sight: Sight
 
 
-# What a program may give, and how that is said.
+# Types that a program may give, and their wording.
 SAID: dict[str, Callable[[object], str]] = {
     "Answer": str,
     "Truth": lambda true: "yes" if true else "no",
@@ -123,7 +123,7 @@ class Program:
 
 
 def parse(text: str) -> Program:
-    """Reads a program; ValueError where it does not parse, names what does not exist or mixes types."""
+    """Reads a program; ValueError if it does not parse, uses unknown names or mixes types."""
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
@@ -156,7 +156,7 @@ def _build(node: ast.expr, program: str) -> Expression:
 
 
 def _type_of(name: str) -> str:
-    """What a quoted name is. Room types are open, for houses come from several sources."""
+    """The type of a quoted name. Any other name is a room type, as houses come from several sources."""
     return "Category" if name in CLASSES else "Relation" if name in RELATIONS else "RoomType"
 
 

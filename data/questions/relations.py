@@ -1,11 +1,11 @@
-"""Which object is on, above, below, under or next to which, judged from boxes: footprints turned by heading, and heights.
+"""The relations on, above, below, under and next to, judged from boxes: footprints turned by heading, and heights.
 
-Three answers are possible: CLEAR, NOT, or UNCLEAR where people would disagree. A question is asked only where one object
-is CLEAR and none is UNCLEAR, so the bands between the thresholds of questions.yaml cost questions, never right answers.
+A verdict is CLEAR, NOT, or UNCLEAR if people would disagree. A question is asked only if one object is CLEAR and none
+is UNCLEAR, so the bands between the thresholds of questions.yaml cost questions, never right answers.
 
-"on" and "below" are about contact, "above" and "under" about a gap, as in the paper's engine. English is less strict:
-for "above" and "under" a touching object is UNCLEAR. "on" and "below" name the nearest thing: what stands further away
-is NOT.
+"on" and "below" are about contact, "above" and "under" about a gap, as in the paper's engine. English is less strict: a
+touching object is UNCLEAR for "above" and "under". "on" and "below" name the nearest thing: things further away are
+NOT.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ NOT, UNCLEAR, CLEAR = Verdict
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The limits of questions.yaml, where each is explained."""
+    """The limits of questions.yaml, which explains each."""
 
     min_volume_m3: float
     contact_m: float
@@ -68,7 +68,7 @@ class Relations:
         self.reach = {i: f.buffer(thresholds.wall_gap_m, join_style="mitre") for i, f in self.footprints.items()}
 
     def judge(self, relation: str, thing: HouseObject, anchor: HouseObject) -> Verdict:
-        """Whether `thing` is <relation> `anchor`: "what is on the table?" asks for the thing on the anchor table."""
+        """Verdict on `thing` being <relation> `anchor`: "what is on the table?" asks for the thing on the anchor."""
         if thing.id == anchor.id or thing.room != anchor.room or self._far_apart(thing, anchor):
             return NOT
         if relation in ("on", "above"):
@@ -80,14 +80,14 @@ class Relations:
         raise ValueError(f"relation: expected one of {RELATIONS}, got {relation!r}")
 
     def _far_apart(self, one: HouseObject, other: HouseObject) -> bool:
-        """Whether no relation is possible, seen from circles round the footprints: saves most of the work."""
+        """True if circles round the footprints rule out every relation, which saves most of the work."""
         apart_m = hypot(one.position[0] - other.position[0], one.position[2] - other.position[2])
         if one.on == other.id or other.on == one.id:
             return False
         return apart_m > self.radius[one.id] + self.radius[other.id] + self.farthest
 
     def _over(self, upper: HouseObject, lower: HouseObject) -> tuple[Verdict, Verdict]:
-        """How clearly `upper` touches `lower` from above, and how clearly it is above with a gap."""
+        """Verdicts on `upper` touching `lower` from above, and on being above it with a gap."""
         if upper.on == lower.id:
             return CLEAR, UNCLEAR
         gap_m = upper.position[1] - (lower.position[1] + lower.size_m[1])
@@ -110,7 +110,7 @@ class Relations:
         return own.intersection(other).area / min(own.area, other.area)
 
     def _beside(self, one: HouseObject, other: HouseObject) -> Verdict:
-        """Near each other at the same height, on the same support, neither over the other; rugs are next to nothing."""
+        """Verdict on being near at the same height, on the same support, neither over the other; never for rugs."""
         if any(t.position[1] <= self.limits.contact_m and t.size_m[1] <= self.limits.flat_m for t in (one, other)):
             return NOT
         low = max(one.position[1], other.position[1])

@@ -33,7 +33,7 @@ class QuestionType:
     forms: tuple[Form, ...]
     skip: frozenset[str] = frozenset()  # object and room names that do not fill a slot
     also: tuple[str, ...] = ()  # classes that fill a slot besides the queryable ones
-    absent: bool = False  # whether a slot may be filled with what a house does not have
+    absent: bool = False  # True: a slot may be filled with a thing that a house lacks
     share: float = 1.0  # of all combinations of names, the same ones in every house
 
 

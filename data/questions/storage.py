@@ -1,9 +1,9 @@
-"""The file of a question set: written aside and renamed, streamed when read, refused where it is damaged.
+"""The file of a question set: never half written, streamed when read, refused if damaged.
 
 The file is JSON lines. Line 1 is the header: format, version, configuration (all that the contents depend on), counts
-(split -> question type -> number), steps (step -> split -> number of questions left after it: generated, possible to
-balance, visible, balanced, known to train's vocabulary, chosen, reached by walking). Each further line is `{"split": ...}` with the
-fields of `envs.episode.Episode`. Splits come one after the other.
+(split -> question type -> number), steps (step -> split -> number of questions left after it). Steps: generated,
+possible to balance, visible, balanced, known to train's vocabulary, chosen, reached by walking. Each further line is
+`{"split": ...}` with the fields of `envs.episode.Episode`. Splits come one after the other.
 """
 
 import json
@@ -32,9 +32,9 @@ class QuestionSet:
 
 
 def write_questions(path: Path, questions: QuestionSet) -> None:
-    """Writes a set, aside first and then renamed. Episodes may come from iterators: they are never in memory together.
+    """Writes a set, never half of it. Episodes may come from iterators: they are never in memory together.
 
-    What the header says about their number is counted on the way.
+    The header's number of episodes is counted on the way.
     """
     counts: dict[str, Counter[str]] = {}
     with (
@@ -66,7 +66,7 @@ def read_header(path: Path) -> dict:
 
 
 def stream_questions(path: Path, split: str) -> Iterator[Episode]:
-    """A split's episodes, one at a time. ValueError naming the line where the file is damaged or ends too early."""
+    """A split's episodes, one at a time. ValueError names the line at which the file is damaged or ends too early."""
     expected = sum(read_header(path)["counts"].get(split, {}).values())
     if not expected:
         raise ValueError(f"{path}: no question in split {split!r}; {REBUILD}")

@@ -1,8 +1,7 @@
-"""Question templates: fills each type's wordings and programs with the names that a house has, and asks what has an
-answer.
+"""Question templates: every question with a clear answer, from each type's wordings and the names that a house has.
 
-`Generator(rules, types).generate(house)` gives every question about one house that has exactly one clear answer there. Balance over
-houses, and whether the answer can be seen, come after it (`data.questions.balance`, `data.questions.generate`).
+`Generator(rules, types).generate(house)` gives every question about one house that has exactly one clear answer there.
+Balance over houses and visibility of answers come after it (`data.questions.balance`, `data.questions.generate`).
 """
 
 from collections import defaultdict
@@ -21,7 +20,7 @@ from eqa.envs.house.house import House
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about one house and what it is about. Object ids are those of the house."""
+    """A question about one house with its objects and rooms. Object ids are those of the house."""
 
     scene_id: str
     number: int  # its place among all questions that `generate` asks about the house
@@ -35,12 +34,12 @@ class Question:
 
     @property
     def target_object(self) -> int | None:
-        """The object that is asked about, None where that is a room."""
+        """The object that is asked about, None if that is a room."""
         return self.touched[0] if self.sight == "objects" else None
 
     @property
     def room(self) -> int | None:
-        """The room that is asked about, or that the target is in; None where that is the house."""
+        """The room that is asked about, or that the target is in; None if that is the house."""
         return self.rooms[0] if self.sight != "house" else None
 
 
@@ -82,7 +81,7 @@ class Template:
         return f"{self.rules.articles.get(name, 'an' if name[0] in 'aeiou' else 'a')} {name}"
 
     def _plural(self, name: str) -> str:
-        """Of the last word; regular forms as English spells them."""
+        """The name with its last word in the plural; regular forms as English spells them."""
         if name in self.rules.plurals:
             return name
         if name in self.rules.irregular_plurals:
@@ -93,7 +92,7 @@ class Template:
 
 
 def _forms(slot: Slot) -> tuple[str, str, str]:
-    """What a text calls a slot: as it is, with its article, in the plural."""
+    """Placeholders of a slot in a text: plain, with its article, in the plural."""
     return slot.name, f"a {slot.name}", f"{slot.name}S"
 
 
@@ -151,7 +150,7 @@ class Generator:
     def _combinations(
         self, template: Template, rooms: tuple[str, ...], there: Sequence[str]
     ) -> Iterable[tuple[str, ...]]:
-        """Names for a template's other slots. Of a type with a share the same ones in every house, so drawn once."""
+        """Names for a template's other slots. A type with a share has the same ones in every house, so drawn once."""
         kind = self.rules.types[template.type]
         categories = (*QUERYABLE, *kind.also) if kind.share < 1 else there
         names = {"Category": categories, "Relation": self.rules.relations}
@@ -170,12 +169,12 @@ class Generator:
 
 
 def _categories(house: House, rooms: Sequence[str]) -> set[str]:
-    """What is in the house; if rooms are named, what is in one of these."""
+    """Categories in the house, or in one of the rooms if any are named."""
     return {thing.category for thing in house.objects if not rooms or house.rooms[thing.room].type in rooms}
 
 
 def check_annotations(house: House) -> None:
-    """ValueError naming what is wrong if a house's annotations cannot be asked about."""
+    """ValueError naming the fault if a house's annotations cannot be asked about."""
     for place, thing in enumerate(house.objects, start=1):
         where = f"house {house.id}, object {thing.id} ({thing.category})"
         if thing.id != place:

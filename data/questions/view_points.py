@@ -1,9 +1,10 @@
-"""From where an object can be seen: the poses at which a walk to it should end.
+"""View points: the poses that see an object well, at which a walk to it should end.
 
-All of a house is looked at once: from places on a coarse grid four views, drawn small, give the whole round, and from it how
-much of a view each object fills at any heading. A place is good if the object is seen well looking its way and a little
-beside it, so a walk may end as soon as it comes to such a place with the object before it. EmbodiedQA's code takes one
-random near place and the heading with most pixels; with few poses to end at, our walks passed their target and turned.
+All objects of a house are looked at together. Four small views from each place of a coarse grid give the whole round,
+and the share of a view that each object fills at any heading. A place is good if it sees the object well both straight
+ahead and a little to the side. So a walk may end as soon as it comes to such a place with the object before it.
+EmbodiedQA's code takes one random near place and the heading with most pixels; with few poses to end at, our walks
+passed their target and turned.
 
 Axes: P places, Q points, E edges, D headings, C columns all round, I instance ids (0 is the building), O objects.
 """
@@ -38,18 +39,18 @@ COLUMNS_A_VIEW = round(NUM_COLUMNS * VIEW_RAD / (2 * pi))
 NUM_DRAWN = 4  # pictures that close the round, 90 degrees wide; high enough for the whole view in their corners
 DRAWN = Camera(height_px=52, width_px=64, vertical_fov_deg=degrees(2 * atan(52 / 64)))
 PLACES_AT_ONCE = 64
-MANY_PLACES = 80  # to look from in one room
+MANY_PLACES = 80  # most in one room, before they are thinned out
 OVERVIEW_POINTS = 40  # of a room's floor, and places to look at them from
 
 ViewPoints = tuple[Pose, ...] | None
 Target = tuple[int, ...]  # ids of objects to be seen in one view, the one to look at first; or an `overview`
 
-# From a house and targets to the poses from which each can be seen, best first, None for what cannot be seen.
+# A function of a house and targets that gives the poses which see each, best first, None for an invisible one.
 Visible = Callable[[House, Sequence[Target]], Sequence[ViewPoints]]
 
 
 def overview(room: int) -> Target:
-    """The target of who must see a room rather than a thing, because something is not in it."""
+    """The target of a question that needs a view of a room rather than of a thing, as the thing is not in it."""
     return (-1 - room,)
 
 
@@ -66,13 +67,13 @@ def view_points(
     least_share: float = 0.015,
     enough_share: float = 0.15,
 ) -> list[ViewPoints]:
-    """For each target the poses from which it is seen well, best first; None where it is hardly seen.
+    """The poses that see each target well, best first; None for a target that is hardly visible.
 
-    A target is the object ids that a question needs, to be seen in one view; it is the first one that the poses look at.
-    `renderer` gives instance ids. All of the objects must fill at least `least_share` of a view (of its solid angle), and
-    half of that when the agent looks up to GOAL_TURNS turns beside the first. A pose is kept if in the worst of these
-    views the first object fills at least three quarters of what it fills in the best pose's; more than `enough_share`
-    counts as that much, since nearer is no better. A function of the house and the target.
+    A target is the object ids that a question needs to see in one view; the poses look at the first one. `renderer`
+    gives instance ids. All of the objects must fill at least `least_share` of a view (of its solid angle), and half of
+    that at headings up to GOAL_TURNS turns beside the first object. Poses compare by the first object's share in the
+    worst of these views: a pose is kept with at least three quarters of the best one's. Shares above `enough_share`
+    count as that much, since nearer is no better. The result depends on the house and the target alone.
     ValueError names an id that the house does not have.
     """
     groups: dict[tuple[int, ...], list[int]] = {}  # by the rooms that a target's objects are in
@@ -135,7 +136,7 @@ def _finder() -> ViewPointFinder:
 
 
 def view_points_of(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
-    """As a `ViewPointFinder`; one serves each process."""
+    """Poses by a `ViewPointFinder`; one serves each process."""
     return _finder()(house, targets)
 
 
@@ -146,10 +147,10 @@ def _is_overview(target: Target) -> bool:
 def overviews(
     house: House, floor: Floor, rooms: Sequence[int], *, keep: int = 48, enough_share: float = 0.75
 ) -> list[ViewPoints]:
-    """For each room the poses in it that have most of its floor before them, best first; None where nobody can stand.
+    """The poses in each room that have most of its floor before them, best first; None for a room nobody can stand in.
 
-    A pose is kept if it sees `enough_share` of what the best one sees. Furniture is looked through: it is what one looks
-    for, and an agent can step round it.
+    A pose is kept if it sees `enough_share` of the best one's view. Furniture hides nothing here: it is the thing that
+    one looks for, and an agent can step round it.
     """
     return [_overview(house.rooms[room].polygon, floor, keep, enough_share) for room in rooms]
 
@@ -178,7 +179,7 @@ def _overview(corners: Sequence[tuple[float, float]], floor: Floor, keep: int, e
 def _in_sight(
     places: Float64[np.ndarray, "P 2"], points: Float64[np.ndarray, "Q 2"], polygon: Float64[np.ndarray, "E 2"]
 ) -> Bool[np.ndarray, "P Q"]:
-    """Whether the straight line between two points inside a polygon crosses none of its edges."""
+    """True if the straight line between two points inside a polygon crosses none of its edges."""
 
     def side(a, b, c):
         return np.sign(
@@ -192,7 +193,7 @@ def _in_sight(
 
 
 def _visible_in(scene: Scene, rooms: tuple[int, ...]) -> Scene:
-    """What can hide or show objects of one room from places in it: that room's things and walls. All for several rooms."""
+    """The scene with only one room's things and walls, which alone can show or hide them in it. All for more rooms."""
     if len(rooms) > 1:
         return scene
     chosen = scene.instances.room == rooms[0]
@@ -210,7 +211,7 @@ def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
 def _thinned(
     chosen: Bool[np.ndarray, " P"], grid: Float64[np.ndarray, "P 2"], spacing_m: float
 ) -> Bool[np.ndarray, " P"]:
-    """Every second place, as on a chessboard, where there are very many: a hall is seen well from few."""
+    """Every second place, as on a chessboard, if there are very many: a hall is seen well from few."""
     if np.count_nonzero(chosen) <= MANY_PLACES:
         return chosen
     cells = np.floor((grid - grid.min(axis=0)) / spacing_m + 0.5).astype(np.int64)
@@ -230,8 +231,8 @@ def look_around(
 ) -> Float32[np.ndarray, "P D O"]:
     """The share of a view's solid angle that objects fill, from each place at each heading that an agent can have.
 
-    `column_of` says for each instance id where its share goes on the last axis. A view's upper and lower edge are taken
-    to be as far from the horizon all along as they are in the mean. `renderer` has the camera DRAWN.
+    `column_of` gives each instance id's place on the last axis. A view's upper and lower edges count as equally far
+    from the horizon all along, at their mean. `renderer` has the camera DRAWN.
     """
     across = 2 * (np.arange(DRAWN.width_px) + 0.5) / DRAWN.width_px - 1
     down = (np.arange(DRAWN.height_px) + 0.5 - DRAWN.height_px / 2) * 2 / DRAWN.width_px

@@ -1,8 +1,9 @@
 """`write_house`: a house as GLB and as the stage of a scene data set that habitat-sim reads, with its semantics.
 
-The semantics take the form of HM3D: a mesh whose vertex colours stand for instances, and a text that says which. What
-is written is what habitat-sim reads at commit 57ee494: `HM3DSemanticScene.cpp` the text, `GenericSemanticMeshData.cpp`
-the mesh, `StageAttributesManager.cpp` and `SceneDatasetAttributesManager.cpp` the configurations.
+The semantics take the form of HM3D: a mesh whose vertex colours stand for instances, and a text that names them. The
+files follow habitat-sim's readers at commit 57ee494: `HM3DSemanticScene.cpp` for the text,
+`GenericSemanticMeshData.cpp` for the mesh, `StageAttributesManager.cpp` and `SceneDatasetAttributesManager.cpp` for the
+configurations.
 
 Axes: V vertices, F faces.
 """
@@ -24,7 +25,7 @@ from eqa.envs.rendering.gltf import Glb
 from eqa.envs.rendering.scene import Scene
 
 DATASET = "eqa.scene_dataset_config.json"
-STAGE = ".stage_config.json"  # behind a house's id: what habitat-sim takes for a scene
+STAGE = ".stage_config.json"  # suffix of a house's id: habitat-sim takes such a file for a scene
 _SPREAD = 0x9E3779  # odd, so that multiples of it are different for all ids of 24 bits
 _UP, _FRONT = [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]
 
@@ -72,7 +73,8 @@ def semantic_text(named: list[Label]) -> str:
 def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
     """The house in world coordinates, each instance in its colour; nodes are named as in `house_glb`.
 
-    Furniture shows both sides, as habitat-sim culls back faces. Vertex colours are linear light; it turns them to sRGB.
+    Furniture shows both sides, as habitat-sim culls back faces. Vertex colours are linear light, which it turns into
+    sRGB.
     """
     glb = Glb(GENERATOR, COPYRIGHT)
     named = labels(house, scene)
@@ -94,7 +96,8 @@ def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
 def _links(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Triangles without area that join the outermost vertices along each axis.
 
-    habitat-sim takes the largest connected piece of a colour for the object's bounding box; joined, that is the whole.
+    habitat-sim takes the bounding box of an object from the largest connected piece of its colour. Joined by these
+    triangles, that piece is the whole object.
     """
     used = np.unique(faces)
     ends = used[np.concatenate([vertices[used].argmin(0), vertices[used].argmax(0)])]
@@ -108,7 +111,7 @@ def _linear(srgb: tuple[int, int, int]) -> np.ndarray:
 
 
 def stage_config(house_id: str) -> dict[str, object]:
-    """What habitat-sim reads of a stage. Axes are written out, as it takes a GLB that comes alone to have Z up."""
+    """The configuration of a stage for habitat-sim. Axes are written out, as a GLB alone counts as having Z up."""
     return {
         "render_asset": f"{house_id}.stage.glb",
         "collision_asset": f"{house_id}.stage.glb",

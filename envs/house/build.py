@@ -1,4 +1,4 @@
-"""`build_scene` and `build_floor`: a house and the furniture catalogue become the arrays that are drawn and walked in.
+"""`build_scene` and `build_floor`: arrays for drawing and walking, made from a house and the furniture catalogue.
 
 Axes: Q quads, F faces, I instances.
 """
@@ -109,7 +109,7 @@ def _join(materials: list[Materials]) -> Materials:
 
 
 def _part_meshes(parts: list[Part], catalog: Catalog) -> Meshes:
-    """Quads of all parts as triangles, with flat normals and textures laid on in the world's metres."""
+    """Quads of all parts as triangles, with flat normals and texture coordinates in the world's metres."""
     quads = np.array([quad for part in parts for quad in part.quads], np.float64)  # Q 4 3
     slots = np.array([slot for part in parts for slot in part.slots], np.int32)
     counts = np.array([len(part.quads) for part in parts])
@@ -167,9 +167,9 @@ def build_floor(
     bottom_m: float = 0.15,
     top_m: float = 1.0,
 ) -> Floor:
-    """The floor of a house for a cylinder that stands on whatever is lower than `bottom_m` and is `top_m` high.
+    """The floor of a house for a cylinder `top_m` high that stands on everything lower than `bottom_m`.
 
-    The grid is the square around the house's rooms; `furniture` are the catalogue's meshes, which `scene` counts first.
+    The grid is the square around the house's rooms. `furniture` are the catalogue's meshes, which `scene` counts first.
     Heights and radius are House3D's. ValueError where no cell is left.
     """
     corners = np.concatenate([np.asarray(room.polygon, np.float64) for room in house.rooms])
@@ -188,7 +188,7 @@ def build_floor(
 
 
 def passages(house: House) -> list[list[tuple[float, float]]]:
-    """The rectangle of floor inside each door and doorway, so that rooms whose polygons leave the wall out are joined."""
+    """The rectangle of floor inside each door and doorway; it joins rooms whose polygons leave the wall out."""
     areas = []
     for opening in house.openings:
         if opening.kind not in ("door", "doorway"):

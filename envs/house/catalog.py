@@ -36,5 +36,5 @@ CLASSES: tuple[str, ...] = BUILDING + CONTEXT + QUERYABLE
 
 @functools.cache
 def load_catalog(folder: Path = ASSETS) -> Catalog:
-    """Reads the pack (below a second). ValueError when it is missing, damaged or of another version."""
+    """Reads the pack (below a second). ValueError if it is missing, damaged or of another version."""
     return read_catalog(folder, CLASSES, remedy="python scripts/make_assets.py rebuilds it")

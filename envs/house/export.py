@@ -1,8 +1,8 @@
 """`house_glb`: a furnished house as a binary glTF file, in the coordinates that everything else here uses.
 
-glTF has our axes (metres, right-handed, Y up), so positions are written as they are. Two things differ: v grows
+glTF has our axes (metres, right-handed, Y up), so positions are written unchanged. Two things differ: v grows
 downwards there, and colour factors are linear light. So v is mirrored, and every colour is a texture, paint as one of a
-single texel: a tint is then exactly ours, in viewers that convert colours and in those that show them as they are.
+single texel. Tints are then exactly ours, both in viewers that convert colours and in viewers that do not.
 
 Axes: V vertices, F faces, I instances.
 """
@@ -27,18 +27,18 @@ COPYRIGHT = "Furniture and textures: Sweet Home 3D libraries, CC0 and CC BY 3.0,
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What an instance is called. Objects keep their id; parts of the building count on behind the last object."""
+    """The name of an instance. Objects keep their id; parts of the building count on behind the last object."""
 
     id: int
     category: str
     room: int  # -1 for outside
     name: str  # "12_sofa_red", "80_wall_kitchen"
-    extras: dict[str, object]  # what a node carries as custom properties
+    extras: dict[str, object]  # custom properties of its node
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMesh:
-    """One mesh with rows counted from 0; faces run anticlockwise on the side that their normals point to."""
+    """One mesh with rows counted from 0; faces run counter-clockwise on the side that their normals point to."""
 
     vertices: Float32[np.ndarray, "V 3"]
     normals: Float32[np.ndarray, "V 3"]
@@ -50,7 +50,7 @@ class LocalMesh:
 def house_glb(house: House, scene: Scene, catalog: Catalog, *, both_sides: bool = False) -> bytes:
     """A node for each object and part of the building, below a node for its room; equal things share their mesh.
 
-    `both_sides` adds furniture's faces a second time, turned round, for viewers that cull what glTF calls double-sided.
+    `both_sides` adds furniture's faces a second time, turned round, for viewers that cull double-sided materials.
     """
     glb = Glb(GENERATOR, COPYRIGHT)
     writer = _SceneWriter(glb, scene, catalog, both_sides)
@@ -107,7 +107,7 @@ def local_mesh(scene: Scene, catalog: Catalog, row: int) -> LocalMesh:
 
 
 def _inward(meshes: Meshes, faces: slice) -> Bool[np.ndarray, " F"]:
-    """Whether a face's winding points against the normals of its corners, which say where its front is."""
+    """True for faces whose winding points against the normals of their corners, which tell the front."""
     corners = meshes.faces[faces]
     a, b, c = (meshes.vertices[corners[:, k]] for k in range(3))
     return (np.cross(b - a, c - a) * meshes.normals[corners].sum(axis=1)).sum(axis=1) < 0
@@ -122,7 +122,7 @@ def _placement(scene: Scene, instance: int) -> dict[str, list[float]]:
 
 
 class _SceneWriter:
-    """Adds meshes, materials and textures to a file, each once."""
+    """Writer that adds meshes, materials and textures to a file, each once."""
 
     def __init__(self, glb: Glb, scene: Scene, catalog: Catalog, both_sides: bool) -> None:
         self._glb, self._scene, self._catalog, self._both_sides = glb, scene, catalog, both_sides

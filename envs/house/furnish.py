@@ -1,7 +1,8 @@
-"""`furnish`: a floor plan's rooms get their furniture, by the rules in `furnishing.yaml`.
+"""`furnish`: furniture for a floor plan's rooms, by the rules in `furnishing.yaml`.
 
-Rules of a room type are tried in order, then those of the whole house, which give most questions one right answer: a
-category that a house has once, in a room drawn by weight. What does not fit (`Space.fits`) is left out.
+Rules of a room type are tried in order, then those of the whole house. The latter place categories that a house has
+once, in a room drawn by weight, and so give most questions one right answer. Things that do not fit (`Space.fits`) are
+left out.
 """
 
 import functools
@@ -19,7 +20,7 @@ from eqa.envs.rendering.assets import Catalog, Model
 
 # Quarter turns as radians with few digits, so that the document reads well and is the same everywhere.
 HEADINGS_RAD = (0.0, 1.570796, 3.141593, -1.570796)
-_STANDING_TOP_M = (0.3, 1.3)  # where small things are put: in sight of a camera 1 m high
+_STANDING_TOP_M = (0.3, 1.3)  # heights that small things are put at: in sight of a camera 1 m high
 
 
 @functools.cache
@@ -129,7 +130,7 @@ class _Furnisher:
         return found if rule.get("each") else self.dice.shuffled(found)
 
     def _looks(self, rule: dict, shared: dict[str, _Look] | None) -> Iterator[tuple[str, _Look]]:
-        """Some models to try, of the drawn kind, more for what a room must have; or what a matching rule has settled on."""
+        """Some models of the drawn kind to try, more for a required thing; or a matching rule's earlier choice."""
         items = rule["item"]
         for _ in range(3 if "chance" in rule else 8):
             kind = self.dice.weighted(items) if isinstance(items, dict) else items
@@ -215,7 +216,7 @@ def _cabinets_between(modules: list[str]) -> list[str]:
 
 
 def matching(catalog: Catalog, kind: str) -> list[Model]:
-    """Models of a kind of `furnishing.yaml`, or of a category. Weak ones only where there are no good ones."""
+    """Models of a kind of `furnishing.yaml`, or of a category; weak ones only where there are no good ones."""
     rule = furnishing_rules()["kinds"].get(kind, {"category": kind})
     limits = {"width": 0, "height": 1, "depth": 2}
 

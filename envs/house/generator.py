@@ -3,15 +3,16 @@
 Splits draw from disjoint streams, so no house is in two of them, and a larger set contains the smaller ones.
 """
 
-import hashlib
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from eqa.envs.files import code_fingerprint, file_fingerprint, fingerprint
 from eqa.envs.house.catalog import ASSETS, load_catalog
-from eqa.envs.house.furnish import furnish
+from eqa.envs.house.furnish import furnish, furnishing_rules
 from eqa.envs.house.house import House
-from eqa.envs.house.plan import HEIGHT_M, draw_plan
+from eqa.envs.house.plan import HEIGHT_M, draw_plan, room_rules
 from eqa.envs.house.random_stream import Dice
 from eqa.envs.house.validate import validate
 from eqa.envs.workers import in_workers
@@ -22,14 +23,12 @@ HUMAN_HOMES = ASSETS / "human"
 
 
 def _digest() -> str:
-    """Changes with everything that a house depends on: code, rules, and the furniture's sizes and colours."""
+    """8 digits that change with all that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
     names = ("random_stream", "plan", "openings", "geometry", "room_space", "placing", "furnish", "generator")
-    paths = [here / f"{name}.py" for name in names] + [here / "rooms.yaml", here / "furnishing.yaml"]
-    digest = hashlib.sha256()
-    for path in [*paths, ASSETS / "catalog.json"]:
-        digest.update(path.read_text(encoding="utf-8").encode())
-    return digest.hexdigest()[:8]
+    code = [code_fingerprint(here / f"{name}.py") for name in names]
+    rules = [json.dumps(document) for document in (room_rules(), furnishing_rules())]  # their order counts
+    return fingerprint([code, rules, file_fingerprint(ASSETS / "catalog.json")])[:8]
 
 
 GENERATOR = f"rooms-{_digest()}"
@@ -40,7 +39,7 @@ def house_id(split: str, index: int) -> str:
 
 
 def house_path(root: Path, *, seed: int, split: str, index: int) -> Path:
-    """Where under the data root a house's file lies."""
+    """Path of a house's file under the data root."""
     return Path(root) / "houses" / f"{GENERATOR}-seed{seed}" / split / f"{house_id(split, index)}.json"
 
 
@@ -90,7 +89,7 @@ def make_houses(
 ) -> list[Path]:
     """Houses 0 to count-1 of a split as files under `root`; whole ones that exist are kept.
 
-    `progress(done, total)` is called after each house. Killed and called again, it goes on where it was.
+    `progress(done, total)` is called after each house. A killed call goes on where it was when it is made again.
     """
     paths = [house_path(root, seed=seed, split=split, index=index) for index in range(count)]
     missing = [index for index, path in enumerate(paths) if not _is_whole(path)]

@@ -1,7 +1,7 @@
-"""Where the faces of walls are: the outline that one sees standing in a room, and the openings along it.
+"""Faces of walls: the outline that is visible from inside a room, and the openings along it.
 
-A room's polygon runs on the centre lines of its walls. `room_sides` walks round a room counter-clockwise (seen from above),
-the room on the left hand, and gives each wall's visible face. Plan coordinates are (x, z), metres.
+A room's polygon runs on the centre lines of its walls. `room_sides` gives each wall's visible face, counter-clockwise
+round the room (seen from above), the room on the left. Plan coordinates are (x, z), metres.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Side:
 
     @property
     def length_m(self) -> float:
-        """Of the face; not above 0 where the walls on both sides of a short one hide it."""
+        """Length of the face; not above 0 for a short wall that its neighbours hide."""
         along = self.along
         return (self.end[0] - self.start[0]) * along[0] + (self.end[1] - self.start[1]) * along[1]
 
@@ -38,7 +38,7 @@ class Side:
         return (-self.inward[1], self.inward[0])
 
     def heading_rad(self) -> float:
-        """Heading of an object that stands with its back to this wall and looks into the room (front +Z at 0)."""
+        """Heading of an object with its back to this wall, which looks into the room (front +Z at 0)."""
         return _heading_of(self.inward)
 
 
@@ -84,7 +84,7 @@ def signed_area(polygon: list[Point]) -> float:
 
 
 def contains(polygon: list[Point], point: Point) -> bool:
-    """Whether a point lies in the polygon (crossing rule)."""
+    """True for a point inside the polygon (crossing rule)."""
     x, z = point
     inside = False
     for (ax, az), (bx, bz) in zip(polygon, polygon[1:] + polygon[:1], strict=True):
@@ -100,7 +100,7 @@ def wall_point(wall: Wall, offset_m: float, to_left_m: float = 0.0) -> Point:
 
 
 def is_open_border(house: House, opening: Opening) -> bool:
-    """Whether nothing stands between the rooms on both sides of the opening's wall: no wall, no lintel."""
+    """True if nothing stands between the rooms on both sides of the opening's wall: no wall, no lintel."""
     wall = house.walls[opening.wall]
     length = hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
     return opening.kind == "doorway" and opening.width_m > length - 0.01 and opening.top_m > house.height_m - 0.01
@@ -156,7 +156,7 @@ def _offset(start: Point, end: Point, distance: float) -> tuple[Point, Point]:
 
 
 def _joint(before: tuple[Point, Point], after: tuple[Point, Point]) -> tuple[Point, Point]:
-    """Where one face ends and the next begins: their crossing, or a step where they run on in the same direction."""
+    """The end of one face and the start of the next: their crossing, or a step if both run in the same direction."""
     (ax, az), (bx, bz) = before
     (cx, cz), (dx, dz) = after
     ux, uz, vx, vz = bx - ax, bz - az, dx - cx, dz - cz

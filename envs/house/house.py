@@ -1,8 +1,8 @@
-"""`House`: what a house is made of, as a document that can be read, written by hand and stored as JSON.
+"""`House`: the parts of a house as a document that can be read, written by hand and stored as JSON.
 
 Metres; X right, Y up, plan coordinates are (x, z). An object's `position` is the middle of its underside. Its model
 looks along +Z at heading 0 and is turned by `heading_rad` about +Y, counter-clockwise seen from above. A house holds no
-geometry: `envs.rendering.scene` builds that from the house and the furniture catalogue.
+geometry: `envs.house.build` makes it from the house and the furniture catalogue.
 """
 
 import json
@@ -32,15 +32,15 @@ class Room:
 class Wall:
     """A straight wall. `rooms` are the rooms on the left and right of start -> end, -1 outside.
 
-    The same room twice: the wall stands free in that room, at no end need it meet another.
+    A wall with the same room twice stands free in that room; its ends need not meet other walls.
     """
 
     start: tuple[float, float]
     end: tuple[float, float]
     thickness_m: float
     rooms: tuple[int, int]
-    height_m: float | None = None  # None: the house's height; less for a parapet round a balcony
-    surface: str | None = None  # as `Room.wall`; None: on each side that room's own
+    height_m: float | None = None  # None: the house's height; a parapet round a balcony has less
+    surface: str | None = None  # as `Room.wall`; None: each room's own on its side
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class HouseObject:
 @dataclass(frozen=True, slots=True)
 class House:
     id: str
-    generator: str  # what made it: generator name, version and seed, or an importer's source
+    generator: str  # its origin: generator name, version and seed, or an importer's source
     height_m: float
     rooms: list[Room]
     walls: list[Wall]
@@ -93,14 +93,14 @@ class House:
     objects: list[HouseObject] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
-        """Writes the house as JSON, aside first and then renamed, so that a killed run leaves no half file."""
+        """Writes the house as JSON; a killed run leaves no half file."""
         document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self)}
         with atomic_write(path) as aside:
             aside.write_text(json.dumps(document, separators=(",", ":")))
 
     @classmethod
     def load(cls, path: Path) -> "House":
-        """Reads a house file; ValueError names the file, the entry and what is wrong with it, sizes included."""
+        """Reads a house file; ValueError names the file, the entry and its fault, sizes included."""
         with named(path, "not a house file", _REMEDY):
             document = parsed(read_text(path, "house"))
             if not isinstance(document, dict):
@@ -115,14 +115,14 @@ class House:
             return house
 
 
-# What nobody builds, and what would take for ever to look at.
+# Limits beyond which nobody builds, and which keep the time for one house bounded.
 MOST = {"rooms": 500, "walls": 5000, "openings": 5000, "objects": 10000}
 HEIGHTS_M = (1.5, 50.0)
 FARTHEST_M = 1000.0  # from the origin
 
 
 def check_sizes(house: House) -> None:
-    """ValueError for a house with more than there can be, higher or wider than houses are."""
+    """ValueError for a house with more entries than `MOST`, or higher or wider than the limits."""
     for name, most in MOST.items():
         if (count := len(getattr(house, name))) > most:
             raise ValueError(f"{name}: expected at most {most}, got {count}")

@@ -1,6 +1,7 @@
-"""`add_doors` and `add_windows`: where people and light pass through the walls of a floor plan.
+"""`add_doors` and `add_windows`: the openings in the walls of a floor plan.
 
-The corridor or lobby leads to every room that touches it; living room, dining room and kitchen also open into each other.
+The corridor or lobby leads to every room that touches it. Living room, dining room and kitchen also open into each
+other.
 """
 
 from eqa.envs.house.house import Opening, Wall
@@ -42,7 +43,7 @@ def add_doors(dice: Dice, types: list[str], walls: list[Wall]) -> list[Opening] 
 
 
 def _longest_shared(walls: list[Wall]) -> dict[tuple[int, int], int]:
-    """For each pair of rooms, the wall between them that is longest, where a door fits."""
+    """The longest wall between each pair of rooms, if a door fits."""
     longest: dict[tuple[int, int], int] = {}
     for place, wall in enumerate(walls):
         pair = (min(wall.rooms), max(wall.rooms))
@@ -141,7 +142,7 @@ def _point(wall: Wall, offset_m: float) -> tuple[float, float]:
 
 
 def _crowded(walls: list[Wall], place: int, offset: float, others: list[Opening]) -> bool:
-    """Whether the leaf could swing into that of another door."""
+    """True if the leaf could swing into that of another door."""
     x, z = _point(walls[place], offset)
     near = [_point(walls[other.wall], other.offset_m) for other in others if other.kind == "door"]
     return any(max(abs(x - a), abs(z - b)) < 1.7 for a, b in near)

@@ -1,6 +1,6 @@
-"""`candidates`: where a thing could stand, for each place that a furnishing rule may name; best guesses first.
+"""`candidates`: possible places of a thing, for each kind of place that a furnishing rule may name; best guesses first.
 
-A candidate is a `Box` that has still to be tested with `Space.fits`.
+A candidate is a `Box` that `Space.fits` has still to test.
 """
 
 from collections.abc import Iterator
@@ -169,7 +169,7 @@ def _atop(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int) 
 
 
 def _above(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int) -> Iterator[Box]:
-    """On the wall above, centred, higher than what it hangs over."""
+    """On the wall above, centred, higher than the thing below."""
     anchor = space.boxes[of]
     fx, fz = anchor.facing
     back = (size[2] - anchor.size_m[2]) / 2 - _WALL_GAP_M + _HUNG_GAP_M
@@ -185,7 +185,7 @@ def _over(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int) 
 
 
 def _under(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int) -> Iterator[Box]:
-    """A rug beneath; what stands against a wall has it sticking out in front."""
+    """A rug beneath; one under a thing against a wall sticks out in front."""
     anchor = space.boxes[of]
     fx, fz = anchor.facing
     for share in (0.5,) if not anchor.against_wall else (0.75, 0.9, 0.6):  # of the rug that shows

@@ -1,8 +1,9 @@
 """`draw_plan`: rooms, walls and openings of a single-storey house, as people draw them.
 
 Rooms lie along a corridor, straight or bent, or around a lobby; a large room may close an end. Rooms differ in depth,
-and a bathroom may be cut out of a bedroom, so that outlines and rooms are not mere rectangles. Patio and balcony are added
-outside. Sizes and materials come from `rooms.yaml`. Everything is laid out on a grid of 0.1 m in whole numbers, so a plan is exact on every machine.
+and a bathroom may be cut out of a bedroom, so that outlines and rooms are not mere rectangles. Patio and balcony are
+added outside. Sizes and materials come from `rooms.yaml`. Plans are laid out in whole numbers on a grid of 0.1 m, so
+they are exact on every machine.
 
 Plan directions: x to the right, z downwards (seen from above).
 """
@@ -21,7 +22,7 @@ from eqa.envs.house.random_stream import Dice
 
 WALL_THICKNESS_M = 0.14
 HEIGHT_M = 2.7
-AREA_M2 = (300.0, 800.0)  # of what has a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
+AREA_M2 = (300.0, 800.0)  # of rooms with a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
 _ORIGIN = 600  # cell of the canvas where x = 0 or z = 0
 _EMPTY = -1
 _WHOLE = ("bathroom", "garage", "kitchen", "elevator")  # rooms that stay rectangles
@@ -52,7 +53,7 @@ class _Slot:
 
 
 class _Canvas:
-    """Room labels on a grid of decimetres; a rectangle is painted only where nothing is yet."""
+    """Room labels on a grid of decimetres; a rectangle is painted only on empty cells."""
 
     def __init__(self) -> None:
         self.labels = np.full((2 * _ORIGIN, 2 * _ORIGIN), _EMPTY, np.int16)
@@ -101,7 +102,7 @@ def _attempt(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]] | None:
 
 
 def _program(dice: Dice) -> list[str]:
-    """Room types of a house, without the corridor and what is open to the sky."""
+    """Room types of a house, without the corridor and the places that are open to the sky."""
     rules = room_rules()
     indoors = {kind: rule["chance"] for kind, rule in rules["types"].items() if kind not in OUTDOORS}
     while True:
@@ -111,7 +112,7 @@ def _program(dice: Dice) -> list[str]:
 
 
 def _in_order(dice: Dice, program: list[str]) -> list[str]:
-    """From the public end of the corridor to the private one."""
+    """The rooms from the public end of the corridor to the private one."""
     public = dice.shuffled([kind for kind in program if kind in ("dining room", "kitchen")])
     middle = dice.shuffled([kind for kind in program if kind in ("lobby", "office", "gym")])
     private = [kind for kind in program if kind in ("bedroom", "bathroom", "garage", "elevator")]
@@ -153,7 +154,7 @@ def _stretch(slots: list[_Slot], length: int) -> None:
 
 
 def _paint_row(dice: Dice, canvas: _Canvas, frame: Frame, slots: list[_Slot], start: int) -> None:
-    """Paints a row. What lies behind a bathroom or elevator may go to the neighbour, which becomes L-shaped."""
+    """Paints a row. The space behind a bathroom or elevator may go to the neighbour, which becomes L-shaped."""
     labels: list[int] = []
     ends = []
     u = start
@@ -260,7 +261,7 @@ def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]], facade: str
 
 
 def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str]) -> np.ndarray:
-    """Labels with a patio and a balcony before outer walls, where there is room; adds their `types`."""
+    """Labels with a patio and a balcony before outer walls, if there is room; adds their `types`."""
     for kind in OUTDOORS:
         rule = room_rules()["types"][kind]
         if not dice.chance(*rule["chance"]):
@@ -280,7 +281,7 @@ def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str]) -> np.ndarra
 def _places_outside(
     dice: Dice, labels: np.ndarray, types: list[str], rule: dict, size: tuple[int, int]
 ) -> Iterator[tuple[slice, slice]]:
-    """Rectangles that lie along the outer wall of a room which leads there, most wanted rooms first."""
+    """Rectangles along the outer wall of a room that leads there, most wanted rooms first."""
     width, depth = size
     outer = [wall for wall in _walls(labels) if -1 in wall.rooms and types[max(wall.rooms)] in rule["onto"]]
     order = {kind: place for place, kind in enumerate(rule["onto"])}
@@ -299,7 +300,7 @@ def _places_outside(
 
 
 def _parapets(dice: Dice, walls: list[Wall], types: list[str]) -> list[Wall]:
-    """The walls, low where nothing with a ceiling is on either side."""
+    """The walls; those without a ceiling on either side are low."""
     styles = {
         kind: {
             "height_m": round(dice.uniform(*room_rules()["types"][kind]["parapet"]), 2),
@@ -321,16 +322,16 @@ def _crop(labels: np.ndarray) -> np.ndarray:
 
 
 def _touches_at_a_corner(labels: np.ndarray) -> bool:
-    """Whether a room, or the outside, meets itself across a corner only."""
+    """True if a room, or the outside, meets itself across a corner only."""
     a, b, c, d = labels[:-1, :-1], labels[:-1, 1:], labels[1:, :-1], labels[1:, 1:]
     return bool((((a == d) & (a != b) & (a != c)) | ((b == c) & (b != a) & (b != d))).any())
 
 
 def _outline(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
-    """Corners of a room, counter-clockwise seen from above; None where it is not one piece without holes."""
+    """Corners of a room, counter-clockwise seen from above; None if it is not one piece without holes."""
     inside = np.pad(labels == label, 1)
     follow: dict[tuple[int, int], tuple[int, int]] = {}
-    # With the room on the left hand: along its lower side to the right, its right side upwards, and so on.
+    # The room is on the left: its lower side runs to the right, its right side upwards, and so on.
     sides = (
         (inside[:-1] & ~inside[1:], lambda r, c: ((c, r + 1), (c + 1, r + 1))),
         (inside[1:] & ~inside[:-1], lambda r, c: ((c + 1, r + 1), (c, r + 1))),

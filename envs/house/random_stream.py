@@ -1,7 +1,7 @@
 """`Dice`: every random choice of the house generator, drawn from one stream of uniform numbers.
 
-Only `Generator.random()` is used, and results are turned into numbers by plain arithmetic, so that a house does not
-depend on how a NumPy version implements `choice` or `shuffle`.
+Only `Generator.random()` is used, and plain arithmetic turns its results into choices. So a house does not depend on a
+NumPy version's `choice` or `shuffle`.
 """
 
 from collections.abc import Mapping, Sequence

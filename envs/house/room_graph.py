@@ -1,4 +1,4 @@
-"""`room_graph`: the rooms of a house and the openings between them, through which a view goes on into the next room.
+"""`room_graph`: the rooms of a house and the portals between them, through which a view continues.
 
 Plan coordinates are (x, z), metres.
 """
@@ -16,7 +16,7 @@ _ABOVE_ALL_M = 100.0
 
 
 def room_graph(house: House) -> Rooms | None:
-    """Rooms and portals of a house; None for one of more than MAX_ROOMS rooms, which is drawn without this culling."""
+    """Rooms and portals of a house; None for more than MAX_ROOMS rooms, which are drawn without this culling."""
     if not 0 < len(house.rooms) <= MAX_ROOMS:
         return None
     portals, between, solid = [], [], []

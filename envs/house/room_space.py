@@ -1,7 +1,7 @@
-"""`Space`: what already stands in a room, and whether one thing more fits without blocking door, window or way.
+"""`Space`: the things in a room, and a test that one more fits without blocking a door, a window or the way.
 
-Everything is a box with sides along x and z. Walking is tested on a grid: one must get from every door to every other
-door and close to every piece of furniture through passages of about 0.55 m.
+Everything is a box with sides along x and z. Walking is tested on a grid: passages of about 0.55 m must join all doors
+and come close to every piece of furniture.
 """
 
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ Rect = tuple[float, float, float, float]  # x0, x1, z0, z1
 
 _CELL_M = 0.1
 _PASSAGE_M = 0.27  # half of the width that must stay free
-_REACH_M = 0.55  # how near one must come to a piece of furniture
-_STRIP_M = 1.0  # what stays clear on both sides of a door, for walking and for its leaf
+_REACH_M = 0.55  # a person must come this near to every piece of furniture
+_STRIP_M = 1.0  # depth that stays clear on both sides of a door, for walking and for its leaf
 _FLAT_M = 0.06  # lower things on the floor may be walked and stood on: rugs
-_HEAD_M = 2.05  # what hangs higher is in nobody's way
+_HEAD_M = 2.05  # things that hang higher are in nobody's way
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Box:
     rule_front_m: float = 0.0  # depth before it that stays free of furniture
     against_wall: bool = False
     on: int | None = None  # place of its support in `Space.boxes`
-    parent: int | None = None  # place of what it belongs to: a chair's table
+    parent: int | None = None  # place of the box that it belongs to: a chair's table
     kind: str = ""
     category: str = ""
     top_m: float | None = None  # height above y0 at which things may stand
@@ -123,7 +123,7 @@ class Space:
         return space
 
     def fits(self, box: Box) -> bool:
-        """Whether `box` may be added. It may stand in the front zone of what it belongs to."""
+        """True if `box` may be added. It may stand in the front zone of the box that it belongs to."""
         rect = box.rect()
         family = self._family(box)
         if not self.holds(rect):
@@ -226,7 +226,7 @@ def _continues(a: Side, b: Side) -> bool:
 
 
 def free_spans(space: Space, depth_m: float) -> list[tuple[Stretch, float, float]]:
-    """Pieces of wall, from - to along their stretch, before which no door is in the way to `depth_m`."""
+    """Pieces of wall, from - to along their stretch, with no door in the way up to `depth_m` before them."""
     spans = []
     for stretch in space.stretches:
         taken = []
@@ -262,7 +262,7 @@ def _in_stretch(stretch: Stretch, point: Point) -> Point:
 
 
 class _WalkGrid:
-    """Cells of a room where a person can stand, and a flood from the first door over them."""
+    """Cells of a room that a person can stand on, and a flood from the first door over them."""
 
     def __init__(self, outline: list[Point], seeds: list[Point]) -> None:
         xs, zs = [x for x, _ in outline], [z for _, z in outline]
@@ -310,7 +310,7 @@ def _room_cells(x, z, edges, margin):
 @numba.njit(cache=True)
 @no_type_check
 def _all_reached(free, x, z, seeds, rects, passage, reach):
-    """Whether a flood from the first seed meets every seed and comes near every rectangle."""
+    """True if a flood from the first seed meets every seed and comes near every rectangle."""
     rows, columns = free.shape
     state = free.astype(np.uint8)  # 1 free, 2 reached
     for k in range(len(rects)):

@@ -1,9 +1,9 @@
 """The building itself as parts to draw: floors, ceilings, walls with holes, doors and windows.
 
-A `Part` is one mesh of one class in one room, as flat rectangles with a material each. Only what can be seen from inside
-is drawn: a wall between two rooms has a face for each, and each room's own paint; outer faces are drawn where a patio or
-balcony gives a view of them. Behind a window stands a bright pane with the ground below eye height and the sky above, so
-that the horizon is where it belongs for a camera 1 m high.
+A `Part` is one mesh of one class in one room, as flat rectangles with a material each. Only surfaces that are visible
+from inside are drawn: a wall between two rooms has a face in each room's own paint. Outer faces are drawn if a patio or
+balcony gives a view of them. A bright pane stands behind each window, with the ground below eye height and the sky
+above: the horizon is right for a camera 1 m high.
 """
 
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ Corner = tuple[float, float, float]
 
 @dataclass(slots=True)
 class Part:
-    """Quads (four corners each, anticlockwise seen from the visible side) and the slot of `materials` of each."""
+    """Quads (four corners each, counter-clockwise seen from the visible side), each with its slot of `materials`."""
 
     class_name: str
     room: int
@@ -232,7 +232,7 @@ def _facade(house: House, surface: str) -> Part:
 
 
 def _corner_m(house: House, place: int, end: Point) -> float:
-    """How far an outer face goes on past the end of its wall's centre line: not quite to the next wall's far face."""
+    """Metres of an outer face past the end of its wall's centre line: not quite to the next wall's far face."""
     halves = (
         wall.thickness_m / 2
         for other, wall in enumerate(house.walls)
@@ -254,7 +254,7 @@ def _skirting(part: Part, frame: _Frame, start: float, end: float) -> None:
 
 
 def _cheeks(part: Part, frame: _Frame, side: Side, opening: Opening, start: float, end: float) -> None:
-    """The inside of a hole, as far as the wall's middle; through the whole wall where only this room sees it."""
+    """The inside of a hole up to the wall's middle; through the whole wall if only this room sees it."""
     deep = -side.thickness_m if opening.kind == "window" else -side.thickness_m / 2
     bottom, top = opening.bottom_m, opening.top_m
     part.upright(frame(start, 0), frame(start, deep), bottom, top, 1)
@@ -265,7 +265,7 @@ def _cheeks(part: Part, frame: _Frame, side: Side, opening: Opening, start: floa
 
 
 def _step(part: Part, side: Side, height_m: float, slot: int) -> None:
-    """Where a thicker wall goes on in the same direction, its end shows; drawn from the face back to the middle."""
+    """The visible end of a thicker wall that goes on in the same direction, from its face back to the middle."""
     for face, centre in ((side.start, side.centre_start), (side.end, side.centre_end)):
         offset = (face[0] - centre[0], face[1] - centre[1])
         if abs(offset[0] * side.along[0] + offset[1] * side.along[1]) < 1e-6:
@@ -304,7 +304,7 @@ def _window(house: House, room: int, side: Side, opening: Opening, span: tuple[f
 
 
 def _door(house: House, room: int, side: Side, index: int, span: tuple[float, float]) -> Part:
-    """What this room sees of a door: its frame, and the leaf if it stands here or closes the way out."""
+    """The part of a door that this room sees: its frame, and the leaf if it stands here or closes the way out."""
     opening = house.openings[index]
     paint = crc32(house.id.encode())
     leaf = _LEAVES[paint % len(_LEAVES)]
@@ -349,7 +349,7 @@ def _leaf(part: Part, frame: _Frame, span: tuple, top: float, out: tuple, *, gat
 
 
 def texture_axes(normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each face normal, the world axes that a texture's width and height run along."""
+    """The world axes of a texture's width and height, for each face normal."""
     size = np.abs(normals)
     level = (size[:, 1] >= size[:, 0]) & (size[:, 1] >= size[:, 2])
     along_z = ~level & (size[:, 0] > size[:, 2])

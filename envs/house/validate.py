@@ -1,4 +1,4 @@
-"""`validate`: refuses a house that cannot be, and names the element that is wrong and why."""
+"""`validate`: refuses an impossible house, and names the faulty element and the reason."""
 
 from collections.abc import Iterator
 from math import hypot, isfinite
@@ -22,7 +22,7 @@ from eqa.envs.house.house import House, HouseObject, check_sizes
 
 _TOLERANCE_M = 0.01
 _FLAT_M = 0.06  # rugs may lie under furniture
-_SHARED_M2 = 0.01  # what two rooms may share, as corners are rounded
+_SHARED_M2 = 0.01  # area that two rooms may share, as corners are rounded
 KINDS = ("door", "doorway", "window", "entrance")
 
 
@@ -63,7 +63,7 @@ def _check_numbers(house: House) -> None:
 
 
 def _check_rooms(house: House) -> None:
-    """Outlines that are simple, run the right way round and do not cover each other; surfaces that there are."""
+    """Refuses outlines that cross themselves, run the wrong way round or overlap, and unknown surfaces."""
     if not house.rooms:
         raise ValueError(f"{house.id}: expected rooms, got none")
     areas = []
@@ -180,7 +180,7 @@ def _check_objects(house: House, outlines: list[list[Point]]) -> None:
 
 
 def _beyond(house: House, room: int, outlines: list[list[Point]]) -> list[list[Point]]:
-    """Where a thing of the room may also reach: across an open border, and into the recess of its windows."""
+    """Areas that a thing of the room may also reach into: across an open border, and the recess of its windows."""
     areas = []
     for opening in house.openings:
         wall = house.walls[opening.wall]
@@ -231,7 +231,7 @@ def _is_flat(thing: HouseObject) -> bool:
 
 
 def _may_share_a_place(a: HouseObject, b: HouseObject) -> bool:
-    """A rug and what stands on it, or a thing and its support (whose box may reach higher than its top)."""
+    """True for a rug and a thing on it, and for a thing and its support (whose box may reach higher than its top)."""
     return _is_flat(a) != _is_flat(b) or a.id == b.on or b.id == a.on
 
 
@@ -241,7 +241,7 @@ def _overlap_in_height(a: HouseObject, b: HouseObject) -> bool:
 
 
 def _footprints_overlap(a: list[Point], b: list[Point]) -> bool:
-    """Separating axes: turned rectangles meet unless some side of one has the other wholly beyond it."""
+    """Test by separating axes: turned rectangles meet unless one lies wholly beyond some side of the other."""
     for polygon in (a, b):
         for i in range(4):
             nx, nz = polygon[i][1] - polygon[i - 1][1], polygon[i - 1][0] - polygon[i][0]

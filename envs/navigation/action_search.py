@@ -1,11 +1,11 @@
 """Shortest walks in actions: from a pose to a goal with the fewest moves that the simulator really makes.
 
-Two searches. Backward from the goal, breadth first over a lattice of poses (cells of 10 cm, 40 headings) gives the
-cost-to-go; each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as in
-hybrid A*, Dolgov et al. 2008). Forward from the start, A* over the simulator's own moves takes it as its heuristic, so what
-comes back can be replayed bit for bit. Many walks are equally short; one that turns early is taken, since a learner can see
-what to turn to, but not when the last moment has come. EmbodiedQA's demonstrations come from such a search too (its code's
-A*; the paper fits actions to a grid path).
+A backward search from the goal, breadth first over a lattice of poses (cells of 10 cm, 40 headings), gives the
+cost-to-go. Each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as
+in hybrid A*, Dolgov et al. 2008). A forward A* from the start over the simulator's own moves takes the cost-to-go as
+its heuristic, so its walks can be replayed bit for bit. Many walks are equally short. The search takes one that turns
+early: a learner can see the thing to turn to, but not the last moment for it. EmbodiedQA's demonstrations come from
+such a search, too (its code's A*; the paper fits actions to a grid path).
 
 Axes: T actions of a walk including STOP, P view points, L lattice side, C lattice cells with free floor, K headings.
 """
@@ -51,7 +51,7 @@ class NoWalk(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CostToGo:
-    """Moves still needed from every lattice pose to one goal, STOP not counted; -1 where none was found."""
+    """Moves still needed from every lattice pose to one goal, without STOP; -1 for poses without a walk."""
 
     floor: Floor
     goal: Goal
@@ -59,12 +59,12 @@ class CostToGo:
     cost: Int16[np.ndarray, "C K"]
 
     def estimate(self, pose: Pose) -> int:
-        """Moves that a pose needs, from the lattice alone: right to a few in a hundred; -1 where none was found."""
+        """Moves that a pose needs, by the lattice alone: right to a few in a hundred; -1 if no walk was found."""
         row, column = (int((at - corner) / LATTICE_M) for at, corner in zip(pose[1::-1], self.floor.origin[::-1]))
         return int(self.cost[self.lattice.place[row, column], int(heading_indices(np.array(pose[2:]))[0])])
 
     def walk(self, start: Pose) -> Walk:
-        """The shortest walk from any pose; NoWalk where there is none."""
+        """The shortest walk from any pose; NoWalk if there is none."""
         floor = self.floor
         if not floor.is_free(np.array([start]))[0]:
             raise NoWalk(f"{floor.scene_id}: unreachable start, an agent cannot stand at {start}")
@@ -87,16 +87,16 @@ class CostToGo:
         return replay(start, actions[:length].copy())
 
     def action(self, pose: Pose) -> Action:
-        """What the expert does at any pose, for instance at one that a learner has reached."""
+        """The expert's action at any pose, for instance at one that a learner has reached."""
         return Action(int(self.walk(pose).actions[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The cells of a floor's lattice in which an agent can stand, the same for every goal.
+    """The cells of a floor's lattice that an agent can stand in, the same for every goal.
 
-    `place` gives each cell's row in a CostToGo, -1 where no floor is free. `surely_free` has a bit for each heading in
-    which a forward move from anywhere in the cell stays free, so that the search need not check it.
+    `place` gives each cell's row in a CostToGo, -1 for cells without free floor. `surely_free` has a bit for each
+    heading with free forward moves from anywhere in the cell, which the search need not check.
     """
 
     place: Int32[np.ndarray, "L L"]
@@ -109,9 +109,10 @@ class Lattice:
 
 
 def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
-    """Searches backward from each goal, side by side; each result holds 80 bytes per free 10 cm cell (about 1 MB a house).
+    """Searches backward from each goal, side by side.
 
-    ValueError for a goal that cannot be stood in.
+    Each result holds 80 bytes per free 10 cm cell (about 1 MB a house). ValueError for a goal that no agent can stand
+    in.
     """
     lattice = Lattice.of(floor)
     return side_by_side(lambda goal: _backward(floor, goal, lattice), goals)
@@ -122,8 +123,8 @@ def shortest_walks(
 ) -> list[Walk | None]:
     """The shortest walk from each start to the goal of the same place in the list, searched side by side.
 
-    Equal goals share a backward search. NoWalk names a start or a target that cannot be reached; with `or_none` there is
-    None in its place.
+    Equal goals share a backward search. NoWalk names a start or a target that cannot be reached; `or_none` gives None
+    instead.
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
@@ -151,7 +152,7 @@ def shortest_walks(
 
 
 def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose] = ()) -> CostToGo:
-    """Searches until all `starts` are reached; everywhere without any."""
+    """Searches until all `starts` are reached, or everywhere if there are none."""
     cost = np.empty((len(lattice.surely_free), NUM_HEADINGS), np.int16)
     asked = np.array([(x, z, heading_indices(np.array([a]))[0]) for x, z, a in starts], np.float64).reshape(-1, 3)
     arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, asked, STEP_X, STEP_Z)
@@ -163,7 +164,7 @@ def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose]
 
 
 def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
-    """View points as (x, z, heading index), once for each heading at which a walk may end there."""
+    """View points as (x, z, heading index), once for each heading of a walk's end there."""
     views = np.array(goal.view_points, np.float64)
     turns = int(goal.turn_rad / TURN_RAD + 1e-9)
     beside = np.arange(-turns, turns + 1)
@@ -187,10 +188,10 @@ def _is_goal(views, radius, x, z, heading, free, ox, oz, cell_m):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _lattice(free, cell_m, side, step_x, step_z):
-    """See `Lattice`.
+    """The arrays of a `Lattice`.
 
-    The samples of the move from a cell's middle lie half a cell apart at most, so what a move from elsewhere in the cell
-    passes lies in the nine lattice cells around one of them.
+    The samples of the move from a cell's middle lie half a cell apart at most. So a move from elsewhere in the cell
+    stays in the nine lattice cells around these samples.
     """
     rows, columns = free.shape
     total = np.zeros((rows + 1, columns + 1), np.int32)
@@ -246,10 +247,9 @@ def _span(cell_m, i, beside, limit):
 def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z, free, ox, oz, cell_m):
     """Breadth-first search backward from the goal; fills `cost` and returns how many poses were reached.
 
-    Ends a few layers after the last of `starts` (x, z, heading) was reached, where there are some.
-
-    Small arrays, so that they stay in the cache: what was reached is marked in one word a cell, a bit a heading, and two
-    layers of poses are held, the one that is left and the one that is entered.
+    Ends a few layers after the last of `starts` (x, z, heading) was reached, if there are any. Arrays are small, so
+    that they stay in the cache: one word a cell marks reached poses, a bit a heading, and only two layers of poses are
+    held, the current one and the next.
     """
     side = place.shape[0]
     flat = cost.ravel()
@@ -318,7 +318,7 @@ def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z,
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _all_reached(reached, place, starts, ox, oz):
-    """Whether every start's cell is reached at its heading; one where no cell is free does not count."""
+    """True if every start's cell is reached at its heading; starts without a free cell do not count."""
     for s in range(starts.shape[0]):
         row, column = int((starts[s, 1] - oz) / LATTICE_M), int((starts[s, 0] - ox) / LATTICE_M)
         if 0 <= row < place.shape[0] and 0 <= column < place.shape[1]:
@@ -337,7 +337,7 @@ def _bit(heading):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _search(out, place_of, cost, views, radius, start_x, start_z, start_heading, step_x, step_z, free, ox, oz, cell_m):
-    """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 where no walk was found."""
+    """A* from one pose. Writes the actions to `out` and returns their number with STOP, -1 if no walk was found."""
     x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
     heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
     moves, guess = np.empty(MAX_NODES, np.int16), np.empty(MAX_NODES, np.int16)
@@ -398,7 +398,7 @@ def _search(out, place_of, cost, views, radius, start_x, start_z, start_heading,
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _guess(place_of, cost, row, column, heading):
-    """The least cost-to-go of a lattice cell and those around it: what a pose needs at least, wherever in its cell it is."""
+    """The least cost-to-go of a lattice cell and those around it: a lower bound for every pose in the cell."""
     best = -1
     for i in range(max(row - 1, 0), min(row + 2, place_of.shape[0])):
         for j in range(max(column - 1, 0), min(column + 2, place_of.shape[1])):
@@ -418,7 +418,7 @@ def _place(x, z, heading):
 @njit(inline="always", error_model="numpy")
 @no_type_check
 def _slot(place, key):
-    """Where `key` is in the hash table, or the free slot where it belongs."""
+    """Place of `key` in the hash table, or the free slot that it belongs in."""
     mask = place.size - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 17) & mask
     while place[slot] != 0 and place[slot] != key:

@@ -1,10 +1,11 @@
-"""`Floor`: where an agent can be in a house, what its moves do there, and how far it is from anywhere to a goal.
+"""`Floor`: the free floor of a house, an agent's moves on it, and geodesic distances from anywhere to a goal.
 
-An agent is a cylinder that fits where the floor is `free`. A forward move is all or nothing: it is refused where any sample
-along it, one per cell or closer, is not free. Headings are whole multiples of a turn and are kept as such (0..39), so they
+An agent is a cylinder that fits on `free` cells. A forward move is all or nothing: it is refused if any sample along
+it, one per cell or closer, is not free. Headings are whole multiples of a turn and are kept as such (0..39), so they
 never drift. See `envs.episode` for the frame.
 
-Axes: N poses, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64 cells.
+Axes: N poses, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64
+cells.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -54,12 +55,12 @@ class Floor:
 
     @cached_property
     def block_start(self) -> Int32[np.ndarray, " B"]:
-        """Number of free cells before each block of 64: with it, a cell's place among the free ones is a short count."""
+        """Number of free cells before each block of 64; it makes a cell's place among the free ones a short count."""
         return block_starts(self.free)
 
     @property
     def grid(self) -> tuple[Bool[np.ndarray, "G G"], float, float, float]:
-        """What compiled loops take: free, the corner's x and z, the cell's side."""
+        """Arguments of compiled loops: free, the corner's x and z, the cell's side."""
         return self.free, *self.origin, self.cell_m
 
     @cached_property
@@ -69,20 +70,20 @@ class Floor:
         return (np.stack([columns, rows], axis=1) + 0.5) * self.cell_m + np.asarray(self.origin)
 
     def is_free(self, positions: Float64[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
-        """Whether an agent can stand there; further columns than x and z are left alone."""
+        """True for positions that an agent can stand at; columns after x and z are ignored."""
         return free_cells(self, positions) >= 0
 
     def expand(self, field: Float32[np.ndarray, " C"]) -> Float32[np.ndarray, "G G"]:
-        """A field of free cells as a grid, inf where nothing is free: for pictures."""
+        """A field of free cells as a grid, inf elsewhere: for pictures."""
         grid = np.full(self.free.shape, np.inf, np.float32)
         grid[self.free] = field
         return grid
 
 
 def goal_mask(floor: Floor, goal: Goal) -> Bool[np.ndarray, "G G"]:
-    """The cells where a goal's distance is 0: centre within the radius of a view point, straight way to it free.
+    """The cells at distance 0 of a goal: centre within the radius of a view point, straight way to it free.
 
-    ValueError names the house and the goal where there is no such cell.
+    ValueError names the house and the goal if there is no such cell.
     """
     mask = np.zeros(floor.free.shape, np.bool_)
     for x, z, _ in goal.view_points:
@@ -108,14 +109,14 @@ def distance_fields(floor: Floor, goals: Sequence[Goal]) -> Float32[np.ndarray, 
 def side_by_side(task: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Results of a task whose compiled loops run without Python's lock, on as many threads as Numba uses.
 
-    Compiles much faster than loops that are parallel by themselves. The first error is raised.
+    Such loops compile much faster than loops that are parallel by themselves. The first error is raised.
     """
     with ThreadPoolExecutor(get_num_threads()) as pool:
         return list(pool.map(task, items))
 
 
 def free_cells(floor: Floor, positions: Float64[np.ndarray, "N D"]) -> Int64[np.ndarray, " N"]:
-    """Index of each position's cell among the free cells (the axis C of a field), -1 where it is not free."""
+    """Index of each position's cell among the free cells (the axis C of a field), -1 for a blocked position."""
     cells = np.empty(len(positions), np.int64)
     _free_cells(cells, floor.block_start, np.asarray(positions, np.float64), *floor.grid)
     return cells
@@ -124,7 +125,7 @@ def free_cells(floor: Floor, positions: Float64[np.ndarray, "N D"]) -> Int64[np.
 def distances_at(
     floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N D"]
 ) -> Float32[np.ndarray, " N"]:
-    """Geodesic metres at positions or poses (x, z, ...); inf where an agent cannot stand."""
+    """Geodesic metres at positions or poses (x, z, ...); inf at blocked ones."""
     cells = free_cells(floor, positions)
     return np.where(cells >= 0, field[cells], np.float32(np.inf))
 
@@ -132,7 +133,7 @@ def distances_at(
 def far_places(
     floor: Floor, field: Float32[np.ndarray, " C"], *, farthest: float = 0.2, within_m: float = np.inf
 ) -> Float64[np.ndarray, "F 2"]:
-    """Positions (x, z) of the `farthest` share of the floor by distance to the goal, of what lies `within_m` of it."""
+    """Positions (x, z) of the `farthest` share of the floor within `within_m` of the goal, by distance to it."""
     reached = field[field <= within_m]
     first = int(len(reached) * (1 - farthest))
     return floor.centres[(field >= np.partition(reached, first)[first]) & (field <= within_m)]
@@ -159,7 +160,7 @@ def heading_indices(headings_rad: Float64[np.ndarray, " N"]) -> Int64[np.ndarray
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def block_starts(free):
-    """See `Floor.block_start`."""
+    """The array `Floor.block_start`."""
     flat = free.ravel()
     starts = np.empty((flat.size + BLOCK - 1) // BLOCK, np.int32)
     count = 0
@@ -173,7 +174,7 @@ def block_starts(free):
 @njit(inline="always", error_model="numpy")
 @no_type_check
 def cell_at(free, origin_x, origin_z, cell_m, x, z):
-    """Flat index of a free cell, -1 where the position is blocked or off the grid."""
+    """Flat index of a position's free cell, -1 if the position is blocked or off the grid."""
     column, row = (x - origin_x) / cell_m, (z - origin_z) / cell_m
     if not (0 <= column < free.shape[1] and 0 <= row < free.shape[0]):
         return -1
@@ -196,7 +197,7 @@ def free_index(free, starts, cell):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def way_is_free(free, origin_x, origin_z, cell_m, x, z, dx, dz):
-    """Whether the straight move by (dx, dz) from a free position stays free, sampled once per cell or closer."""
+    """True if the straight move by (dx, dz) from a free position stays free, sampled once per cell or closer."""
     samples = int(np.ceil(np.hypot(dx, dz) / cell_m))
     for i in range(1, samples + 1):
         if cell_at(free, origin_x, origin_z, cell_m, x + dx * i / samples, z + dz * i / samples) < 0:
@@ -207,7 +208,7 @@ def way_is_free(free, origin_x, origin_z, cell_m, x, z, dx, dz):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def in_goal_disc(free, origin_x, origin_z, cell_m, view_x, view_z, radius_m, cell):
-    """Whether a free cell's centre is within the radius of a view point with nothing in between."""
+    """True if a free cell's centre is within the radius of a view point with nothing in between."""
     x = origin_x + (cell % free.shape[1] + 0.5) * cell_m
     z = origin_z + (cell // free.shape[1] + 0.5) * cell_m
     dx, dz = x - view_x, z - view_z

@@ -1,8 +1,8 @@
-"""Geodesic distance in true metres over a grid: how far it is to walk to the nearest goal cell, round the corners.
+"""Geodesic distance in true metres over a grid: the length of the walk to the nearest goal cell, round the corners.
 
-Solves the eikonal equation (Sethian 1996, first-order upwind differences), marching in groups of cells that one threshold
-finalises (Kim 2001) instead of a heap, and correcting a cell again where its value still falls: the result is the same
-fixed point as fast marching's, in time linear in the cells.
+`march` solves the eikonal equation (Sethian 1996, first-order upwind differences). It marches in groups of cells that
+one threshold finalises (Kim 2001) instead of a heap, and corrects a cell again if its value still falls. The result is
+the same fixed point as fast marching's, in time linear in the cells.
 
 Axes: G grid side, C free cells in row-major order.
 """
@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float32
 from numba import njit
 
-# In cells. Half of the least that a value grows by from one cell to the next: a group as wide as that least is corrected
-# more often than its fewer passes save.
+# In cells: half of the least growth of a value from one cell to the next. Groups as wide as that growth need more
+# corrections than their fewer passes save.
 GROUP = np.float32(sqrt(0.125))
 TOLERANCE = np.float32(1e-4)  # in cells; a smaller improvement is not passed on
 
@@ -25,7 +25,7 @@ TOLERANCE = np.float32(1e-4)  # in cells; a smaller improvement is not passed on
 def march(
     free: Bool[np.ndarray, "G G"], goal: Bool[np.ndarray, "G G"], field: Float32[np.ndarray, " C"], cell_m: float
 ) -> None:
-    """Writes each free cell's distance from the nearest goal cell to `field`, in metres; inf where there is no way.
+    """Writes each free cell's distance from the nearest goal cell to `field`, in metres; inf for cells without a way.
 
     The border of `free` must be blocked. Goal cells that are not free do not count. Runs without Python's lock.
     """

@@ -1,7 +1,7 @@
-"""Where a body fits: a house's triangles drawn onto a grid, dilated by the body's radius, reduced to one connected area.
+"""Occupancy grids: a house's triangles drawn onto a grid, dilated by a body's radius, reduced to one connected area.
 
-What is occupied is decided by the real triangles between two heights, not by boxes, so one can walk under a high table and
-between a door's open leaf and its frame.
+Real triangles between two heights decide, not boxes. So an agent can walk under a high table and between a door's open
+leaf and its frame.
 
 Axes: G grid side (rows follow z, columns follow x), I instances, F faces, P polygon corners.
 """
@@ -32,7 +32,7 @@ def mark_instances(
     `first_mesh` is the value of `instances.mesh` that stands for the first of `meshes`; other instances are left out.
     """
     shape = [array.view() for array in (meshes.vertices, meshes.faces, meshes.face_range)]
-    for view in shape:  # the catalogue's cannot be written; for Numba those are types of their own, to be compiled once
+    for view in shape:  # the catalogue's are read-only: for Numba a type of its own, to be compiled once
         view.flags.writeable = False
     _mark(
         blocked, instances.mesh, instances.rotation_scale, instances.translation, instances.sphere,
@@ -89,7 +89,7 @@ def _mark(
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _clip(source, n, target, height, sign):
-    """Keeps the part of a polygon above `height` (sign 1) or below it (sign -1); returns how many corners are left."""
+    """Keeps the part of a polygon above `height` (sign 1) or below it (sign -1); returns its number of corners."""
     kept = 0
     for a in range(n):
         b = (a + 1) % n
@@ -139,7 +139,7 @@ def _fill_convex(blocked, corner, n, row_min, row_max):
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def fill_polygon(inside: UInt8[np.ndarray, "G G"], corners: Float64[np.ndarray, "P 2"]) -> None:
-    """Sets each cell to 1 whose centre lies in the polygon, given in cells. Polygons that share an edge leave no gap."""
+    """Sets cells with a centre inside the polygon (in cells) to 1. Polygons that share an edge leave no gap."""
     n = corners.shape[0]
     crossing = np.empty(n)
     for row in range(inside.shape[0]):
@@ -188,9 +188,9 @@ def dilate(blocked: UInt8[np.ndarray, "G G"], radius: float) -> UInt8[np.ndarray
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def largest_component(free: UInt8[np.ndarray, "G G"]) -> Bool[np.ndarray, "G G"]:
-    """The biggest set of free cells that hang together by their edges; the grid's border is never part of it.
+    """The largest set of free cells that are connected by edges; the grid's border is never part of it.
 
-    Runs of free cells in a row are the nodes of a union-find, which is several times fewer than cells.
+    Runs of free cells in a row are the nodes of a union-find; they are several times fewer than cells.
     """
     rows, columns = free.shape
     most = rows * (columns // 2 + 1)

@@ -1,4 +1,4 @@
-"""Walks from and to the letters that an `Episode` has, and the poses that actions lead through.
+"""Walks read from and written to the letters of an `Episode`, and the poses that actions lead through.
 
 Axes: T actions of a walk including STOP.
 """
@@ -13,12 +13,12 @@ from eqa.envs.simulator import Walk
 
 
 def letters(actions: Int8[np.ndarray, " T"]) -> str:
-    """Actions as an `Episode` has them."""
+    """Actions as the letters of an `Episode`."""
     return "".join(LETTERS[action] for action in actions.tolist())
 
 
 def walk_of(episode: Episode) -> Walk:
-    """The walk of an episode, replayed from its start; ValueError where it has none."""
+    """The walk of an episode, replayed from its start; ValueError if it has none."""
     if episode.walk is None or episode.start is None:
         raise ValueError(
             f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
@@ -30,7 +30,7 @@ def walk_of(episode: Episode) -> Walk:
 def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
     """The poses of a walk that is known to be free, by the additions that the simulator makes.
 
-    ValueError where `start` does not look along a whole turn.
+    ValueError if `start` does not look along a whole turn.
     """
     poses = np.empty((len(actions), 3))
     x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])

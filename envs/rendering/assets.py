@@ -1,7 +1,7 @@
 """`Catalog`: models as meshes with material slots, and floor, wall and sky surfaces, read from a pack of files.
 
-A model stands on y = 0, centred on x = z = 0, its front looks along +Z, metres. It has `num_slots` material slots; the
-main ones (upholstery of a sofa, wood of a table) are what `Catalog.materials(model, color)` paints.
+A model stands on y = 0, centred on x = z = 0, its front looks along +Z, metres. It has `num_slots` material slots.
+`Catalog.materials(model, color)` paints the main ones (upholstery of a sofa, wood of a table).
 
 Axes: V vertices, F faces, G meshes, M material slots, T textures, P texels.
 """
@@ -29,13 +29,13 @@ class Model:
     category: str  # its class
     name: str
     size_m: tuple[float, float, float]  # width (x), height (y), depth (z)
-    elevation_m: float  # of its underside above the floor, as it is usually hung; 0 for what stands
-    top_m: float | None  # height above its underside at which things may stand on it; None: nothing may
-    color: str | None  # the palette colour that a person would name as it was shipped; None where none stands out
-    recolorable: bool  # whether painting the main slots changes what a person would answer
+    elevation_m: float  # usual height of its underside above the floor; 0 for a standing model
+    top_m: float | None  # height above its underside of the top that things may stand on; None: nothing may
+    color: str | None  # the palette colour that a person would name for it as shipped; None: none stands out
+    recolorable: bool  # True: painting the main slots changes a person's answer
     mesh: int  # row in `Catalog.meshes`
     num_slots: int
-    quality: str  # "good", or "weak": hard to recognise, to be used where variety matters more
+    quality: str  # "good", or "weak": hard to recognise, for places that need variety more
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Catalog:
             self._of_category[model.category].append(model)
 
     def models_of(self, category: str) -> list[Model]:
-        """Models of a class, good ones first, possibly none. ValueError for a class that the catalogue was not read for."""
+        """Models of a class, good ones first, possibly none. ValueError for a class not in the catalogue."""
         if category not in self._of_category:
             raise ValueError(f"category: expected a class of the catalogue, got {category!r}")
         return list(self._of_category[category])
@@ -118,7 +118,7 @@ class Catalog:
 
 
 def read_catalog(folder: Path, categories: Sequence[str], *, remedy: str) -> Catalog:
-    """Reads a pack whose models are of `categories`. ValueError when it is missing, damaged or of another version."""
+    """Reads a pack whose models are of `categories`. ValueError if it is missing, damaged or of another version."""
     try:
         document = json.loads((folder / "catalog.json").read_text())
         found = (document.get("format"), document.get("version"))
@@ -164,7 +164,7 @@ def _model(entry: dict, row: int) -> Model:
 
 
 def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray, uv_range: np.ndarray) -> Meshes:
-    """Dequantises: positions are fractions of the model's box, texture coordinates of its range, normals 1/127."""
+    """Dequantised meshes: positions are fractions of the model's box, uv of its range, normals multiples of 1/127."""
     vertex_range, face_range = arrays["vertex_range"].astype(np.int32), arrays["face_range"].astype(np.int32)
     if len(vertex_range) != len(sizes) or len(face_range) != len(sizes):
         raise ValueError(f"expected meshes for {len(sizes)} models, got {len(vertex_range)}")
@@ -189,7 +189,7 @@ def _unpack_meshes(arrays: dict[str, np.ndarray], sizes: np.ndarray, uv_range: n
 
 
 def _unpack_slots(entries: list[dict], *, num_images: int) -> _Slots:
-    """`grey_texture` holds the image to make a luminance-only copy of; the caller turns it into a texture row."""
+    """Slots whose `grey_texture` is the image to copy luminance-only; the caller turns it into a texture row."""
     rows = [slot for entry in entries for slot in entry["slots"]]
     texture = np.array([slot["texture"] for slot in rows], np.int32)
     is_main = np.array([slot["main"] for slot in rows], bool)
@@ -205,7 +205,7 @@ def _unpack_slots(entries: list[dict], *, num_images: int) -> _Slots:
 def _decode_images(data: UInt8[np.ndarray, " bytes"], offset: np.ndarray):
     """RGB images, and a function that gives the luminance-only copy of one.
 
-    The copy's brightness varies around 0.86 of full and its contrast is softened, so that paint keeps its name on dark,
+    The copy's brightness varies around 0.86 of full and its contrast is softened. Paint then keeps its name on dark,
     light and strongly patterned textures alike.
     """
     from PIL import Image

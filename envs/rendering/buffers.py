@@ -1,7 +1,7 @@
-"""What the rasteriser's kernels read and write: loaded scenes as one `World`, working memory as one `Scratch`.
+"""Buffers of the rasteriser's kernels: loaded scenes as one `World`, working memory as one `Scratch`.
 
-Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex of
-every instance), R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
+Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex
+of every instance), R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
 H W image, TH TW its tiles.
 """
 
@@ -16,12 +16,12 @@ from eqa.envs.rendering.meshes import prepare_meshes
 from eqa.envs.rendering.room_culling import MAX_ROOMS, NO_ROOMS, rooms_of_instances
 from eqa.envs.rendering.scene import Scene, SharedAssets
 
-PAD = 16  # elements behind what is used, for loops over whole vector registers
+PAD = 16  # spare elements at the end, for loops over whole vector registers
 TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
 
 
 class World(NamedTuple):
-    """Everything that can be drawn. Rows of all scenes stand end to end; `scene_range` says whose are whose."""
+    """Everything that can be drawn. Rows of all scenes stand end to end; `scene_range` gives each scene's."""
 
     xyz: np.ndarray  # (3, V) float32
     uv: np.ndarray  # (V, 2) float32
@@ -73,7 +73,7 @@ class Scratch(NamedTuple):
     painted: np.ndarray  # (threads, TH) int64: pixels of the row of tiles that were painted since `tile` was found
     span: np.ndarray  # (threads, 2, H + PAD) int32: first column and one past the last, for the triangle being filled
     clip: np.ndarray  # (threads, 3, 5) float32: column, row, 1/z of the corners of a face, cut at the near plane
-    part: np.ndarray  # (threads, 4) int32: what shows of a room through one opening
+    part: np.ndarray  # (threads, 4) int32: part of the image that shows a room through one opening
     window: np.ndarray  # (threads, rooms, 4) int32: columns and rows in which a room can show: first, one past the last
     order: np.ndarray  # (threads, I) int64: instances in view, near first
     scissor: np.ndarray  # (threads, I, 4) int32: like `window`, for the instances of `order`
@@ -111,7 +111,7 @@ _PREPARED: dict[int, tuple[SharedAssets, dict[str, np.ndarray]]] = {}  # of few 
 
 
 def shared_assets(scenes: Sequence[Scene]) -> SharedAssets:
-    """What all of some scenes draw from; ValueError where they do not share it."""
+    """The assets of all the scenes; ValueError where they do not share them."""
     if not scenes:
         raise ValueError("scenes: expected at least one, got none")
     for scene in scenes:
@@ -135,9 +135,9 @@ def _prepared(assets: SharedAssets) -> dict[str, np.ndarray]:
 
 
 def build_world(scenes: Sequence[Scene]) -> World:
-    """Puts the scenes' meshes behind those of the assets that they share, and their instances and materials end to end.
+    """Joins scenes: their meshes behind those of the shared assets, their instances and materials end to end.
 
-    ValueError for scenes that draw from no assets or from different ones, and for one that points outside its own arrays.
+    ValueError for scenes that draw from no assets or from different ones, and for one with an index outside its arrays.
     """
     assets = shared_assets(scenes)
     shared = _prepared(assets)
@@ -173,7 +173,7 @@ def build_world(scenes: Sequence[Scene]) -> World:
 
 
 def _check_scene(scene: Scene, parts: tuple[dict[str, np.ndarray], ...], num_textures: int) -> None:
-    """ValueError where the kernels, which do not check, would read outside an array or lose a number."""
+    """ValueError for a scene that makes the unchecked kernels read outside an array or lose a number."""
     items, num_materials = scene.instances, len(scene.materials.rgb)
     slots = np.concatenate([part["max_slot"] for part in parts])
     last_material = items.material + slots[items.mesh.clip(0, len(slots) - 1)] if len(slots) else items.material
@@ -264,14 +264,14 @@ def _join(arrays: list[np.ndarray], kind: type, *width: int) -> np.ndarray:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that Numba types alike wherever the array comes from, so that nothing is compiled twice."""
+    """A view with one Numba type for arrays of any origin, so that nothing is compiled twice."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
-    """Working memory that is large enough for the world's largest scene; the old one where it is."""
+    """Working memory for the world's largest scene; the old one if it is large enough."""
     vertices = faces = instances = 1
     for first, last in world.scene_range:
         rows = world.mesh[first:last]

@@ -1,4 +1,4 @@
-"""`Camera`: a pinhole at eye height, and how the world lies before it.
+"""`Camera`: a pinhole at eye height, and its transform of the world for each pose.
 
 Axes: N poses. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
 """

@@ -1,17 +1,17 @@
 """The compiled loops of the rasteriser: cull, transform, fill a visibility buffer, then shade each pixel once.
 
-A view is drawn in three stages. Rooms that show through openings, each in a part of the image, give the instances that
-may; these are sorted near first and tested against the depth drawn so far. The faces of those that remain write 1/z and
-a record number per pixel. Shading then reads each pixel's record.
+A view is drawn in three stages. First, rooms that show through openings, each in a part of the image, give the
+instances that may show. These are sorted near first and tested against the depth drawn so far. Second, the faces of the
+remaining ones write 1/z and a record number per pixel. Third, shading reads each pixel's record.
 
-Space: a vertex is (f * right, f * down, forward) in metres seen from the camera, f the focal length in pixels, so that
-dividing by the third gives pixels from the image's centre. In that space 1/z and any attribute over z are linear on the
-screen, so one plane (a, b, c) each, found from the unclipped triangle, is exact (Olano & Greer 1997).
+Space: a vertex is (f * right, f * down, forward) in metres seen from the camera, f the focal length in pixels. Division
+by the third gives pixels from the image's centre. In that space 1/z and any attribute over z are linear on the screen,
+so one plane (a, b, c) each, found from the unclipped triangle, is exact (Olano & Greer 1997).
 
-An edge's crossing with a row is always computed from its upper end by the same expression, so that triangles that share
-an edge leave neither gaps nor doubly drawn pixels.
+An edge's crossing with a row is always computed from its upper end by the same expression. So triangles that share an
+edge leave neither gaps nor doubly drawn pixels.
 
-`no_type_check` keeps jaxtyping's import hook, which the tests use, from wrapping what Numba compiles.
+`no_type_check` keeps jaxtyping's import hook, which the tests use, from wrapping code that Numba compiles.
 
 Axes: N views, H W image, V vertices, F faces, G meshes, I instances, L lights (one per vertex of every instance).
 """
@@ -27,7 +27,7 @@ from eqa.envs.rendering.room_culling import MAX_ROOMS
 
 ROW, BEHIND, LOW = np.int32(16), np.int32(15), np.int32((1 << 14) - 1)  # a vertex's pixel: column, row << 16, a bit
 LANES = 8  # short loops run over whole multiples of this, without a slow remainder; buffers are padded for it
-CHUNK = 16  # pixels that share one choice of mip level; more do where it is the same at both ends
+CHUNK = 16  # pixels that share one choice of mip level; more do if it is the same at both ends
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 PLANE_M = 0.01  # a camera this near to the plane of a portal sees all that lies behind it
 
@@ -41,7 +41,7 @@ _INNER = {**_SHARP, "forceinline": True}  # a call would copy the many fields of
 @njit(**_SHARP)
 @no_type_check
 def _room_at(world, scene, view, lens):
-    """The room that the camera stands in; -1 where it is outside or its near plane may reach into a wall or a ceiling."""
+    """The room that the camera stands in; -1 outside, and where the near plane may reach into a wall or a ceiling."""
     x, y, z = view[9], view[10], view[11]
     reach = lens.near_m * _slant(lens) + PLANE_M
     height, wall = world.wall_size[scene, 0], world.wall_size[scene, 1]
@@ -70,7 +70,7 @@ def _room_at(world, scene, view, lens):
 @njit(**_INNER)
 @no_type_check
 def _beside(piece, x, z, clearance):
-    """Whether a point of the plan is nearer than `clearance` to a piece of a wall's centre line."""
+    """True if a point of the plan is nearer than `clearance` to a piece of a wall's centre line."""
     ax, az = piece[0], piece[1]
     dx, dz = piece[2] - ax, piece[3] - az
     share = min(max(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0), 1.0)
@@ -87,7 +87,7 @@ def _slant(lens):
 @njit(**_SHARP)
 @no_type_check
 def _through(portal, view, lens, window, out):
-    """out = the part of `window` in which a portal shows; returns whether there is any."""
+    """out = the part of `window` in which a portal shows; returns True if there is any."""
     nearest = 0.5 * PLANE_M / _slant(lens)
     left, right, top, bottom = 1e9, -1e9, 1e9, -1e9
     for k in range(4):
@@ -128,7 +128,7 @@ def _corner(portal, k, view, f):
 @njit(**_INNER)
 @no_type_check
 def _widen(window, by):
-    """Makes `window` reach as far as `by`; returns whether it grew."""
+    """Makes `window` reach as far as `by`; returns True if it grew."""
     if window[0] >= window[1]:
         window[0], window[1], window[2], window[3] = by[0], by[1], by[2], by[3]
         return True
@@ -143,7 +143,7 @@ def _widen(window, by):
 def _see_rooms(world, scene, view, lens, window, part):
     """window[r] = the part of the image in which room r can show; returns a bit for each room that can.
 
-    `part` (4,) is working memory. The last window stands for what no room accounts for, and is the whole image.
+    `part` (4,) is working memory. The last window is the whole image, for instances that no room accounts for.
     """
     window[:] = 0
     whole = window[MAX_ROOMS]
@@ -193,7 +193,7 @@ def _bit(room):
 @njit(**_SHARP)
 @no_type_check
 def _select(world, scene, view, lens, s, t):
-    """Puts the instances whose bounding spheres show in their rooms' windows into `order`, near first; returns how many."""
+    """Fills `order`, near first, with instances whose spheres show in their rooms' windows; returns their number."""
     half_w, half_h, f = lens.width * 0.5, lens.height * 0.5, lens.focal_px
     order, key, window = s.order[t], s.key[t], s.window[t]
     seen = _see_rooms(world, scene, view, lens, window, s.part[t])
@@ -257,7 +257,7 @@ def _place(world, i, view, lens, m):
 @njit(**_SHARP)
 @no_type_check
 def _box_shows(box, m, lens, scissor, tile):
-    """Whether a placed box may show: it is neither out of the scissor nor hidden. True for one that reaches the near plane."""
+    """True if a placed box may show: it is inside the scissor and not hidden, or it reaches the near plane."""
     near, ox, oy = _F(lens.near_m), _F(0.5 * lens.width), _F(0.5 * lens.height)
     nearest, farthest = _F(1e30), _F(-1e30)
     left, right, top, bottom = _F(1e30), _F(-1e30), _F(1e30), _F(-1e30)
@@ -298,9 +298,8 @@ def _box_shows(box, m, lens, scissor, tile):
 def _transform(world, mesh, m, lens, scissor, point, pixel, start):
     """Writes the mesh's vertices, placed by m, into `point` and `pixel` from column `start`; returns their number.
 
-    What lies beside the scissor counts as lying on its border: a triangle there has no pixel between its corners.
-
-    Several short loops, since the compiler vectorises only loops that write few arrays.
+    Points beside the scissor count as lying on its border: a triangle there has no pixel between its corners. The loops
+    are several and short, as the compiler vectorises only loops that write few arrays.
     """
     first = world.vertex_range[mesh, 0]
     n = world.vertex_range[mesh, 1] - first
@@ -336,7 +335,7 @@ def _transform(world, mesh, m, lens, scissor, point, pixel, start):
 @njit(**_SHARP)
 @no_type_check
 def _refresh_tiles(depth, lens, tile, painted, row):
-    """Where much was painted: tile[y, x] = least 1/z of its TILE x TILE pixels; `row` (W,) is working memory."""
+    """tile[y, x] = least 1/z of its TILE x TILE pixels, for much painted rows; `row` (W,) is working memory."""
     width, height = lens.width, lens.height
     whole = (width + LANES - 1) & -LANES
     for ty in range(tile.shape[0]):
@@ -363,7 +362,7 @@ def _refresh_tiles(depth, lens, tile, painted, row):
 @njit(**_INNER)
 @no_type_check
 def _hidden(tile, x0, x1, y0, y1, limit):
-    """Whether all tiles under the pixel box [x0, x1) x [y0, y1) hold nothing farther than 1/z = limit."""
+    """True if all tiles under the pixel box [x0, x1) x [y0, y1) hold nothing farther than 1/z = limit."""
     for ty in range(y0 // TILE, (y1 - 1) // TILE + 1):
         for tx in range(x0 // TILE, (x1 - 1) // TILE + 1):
             if tile[ty, tx] < limit:
@@ -406,7 +405,7 @@ def _trim(a, b, c, high, top, bottom, tile, left, right, ox, oy):
 def _triangle_spans(corner, ox, oy, scissor, left, right):
     """Columns left[row] to right[row] of the rows of a triangle; returns its rows: the first, and one past the last.
 
-    None lies beyond its corners: a face seen edge-on is less high than a row is off by rounding, and its slopes are huge.
+    No column lies beyond the corners: a face seen edge-on is lower than a row's rounding error, with huge slopes.
     """
     start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
     x0, y0, x1, y1, x2, y2 = corner[0, 0], corner[1, 0], corner[0, 1], corner[1, 1], corner[0, 2], corner[1, 2]
@@ -434,7 +433,7 @@ def _triangle_spans(corner, ox, oy, scissor, left, right):
 @njit(**_INNER)
 @no_type_check
 def _polygon_spans(corner, n, ox, oy, scissor, left, right):
-    """Like `_triangle_spans` for n corners of a convex polygon: down from the highest corner on either side."""
+    """`_triangle_spans` for n corners of a convex polygon: down from the highest corner on either side."""
     start, stop, above, below = _F(scissor[0]), _F(scissor[1]), _F(scissor[2]), _F(scissor[3])
     highest, low, west, east = 0, corner[1, 0], corner[0, 0], corner[0, 0]
     for k in range(1, n):
@@ -468,9 +467,9 @@ def _polygon_spans(corner, n, ox, oy, scissor, left, right):
 @njit(**_INNER)
 @no_type_check
 def _fill(corner, n, a, b, c, low, high, record, lens, scissor, depth, ids, tile, painted, span):
-    """Writes 1/z and the record number where the polygon is nearest; returns how many pixels were looked at.
+    """Writes 1/z and the record number where the polygon is nearest; returns the number of pixels looked at.
 
-    `corner` (3, n): in pixels from the image's centre, and 1/z. 1/z is a * column + b * row + c, held inside [low, high].
+    `corner` (3, n): pixels from the image's centre, and 1/z. 1/z is a * column + b * row + c, held inside [low, high].
     """
     width = np.int32(lens.width)
     ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
@@ -503,7 +502,7 @@ def _fill(corner, n, a, b, c, low, high, record, lens, scissor, depth, ids, tile
 @njit(**_INNER)
 @no_type_check
 def _clip(p, corners, near, out):
-    """Cuts a polygon at the near plane: out (3, 5) gets column, row and 1/z of what remains; returns its corners.
+    """Cuts a polygon at the near plane: out (3, 5) = column, row and 1/z of the rest; returns its number of corners.
 
     A cut point is computed from the vertex in front to the one behind, so that neighbours agree on it.
     """
@@ -537,9 +536,9 @@ def _box_of(p0, p1, p2, p3):
 @njit(**_INNER)
 @no_type_check
 def _shortlist(world, mesh, pixel, chosen):
-    """Puts the mesh's faces that may cover a pixel into `chosen`; returns how many.
+    """Puts the mesh's faces that may cover a pixel into `chosen`; returns their number.
 
-    Three in four cover none: they are sorted out without a branch, which could not be predicted.
+    Three in four cover none: they are sorted out without a branch, which would be unpredictable.
     """
     count = 0
     for face in range(world.face_range[mesh, 0], world.face_range[mesh, 1]):
@@ -615,7 +614,7 @@ def _draw_scene(world, scene, view, lens, s, t):
     s.painted[t, :] = 0
     s.vertex_start[t, :] = -1
     count = _select(world, scene, view, lens, s, t)
-    start = record = looked_at = np.int64(0)  # a plain 0 would be a type of its own and compile callees twice
+    start = record = looked_at = np.int64(0)  # a plain 0 is another type and compiles callees twice
     for rank in range(count):
         i = order[rank]
         if looked_at * REFRESH_SHARE > lens.width * lens.height:
@@ -635,7 +634,7 @@ def _draw_scene(world, scene, view, lens, s, t):
 @njit(**_INNER)
 @no_type_check
 def _attributes(world, i, face, start, p, back, textured, out):
-    """Planes of light/z, and where textured of u/z and v/z, of one face: out (9,)."""
+    """out (9,) = planes of light/z of one face, and of u/z and v/z if it is textured."""
     g = world.mesh[i]
     i0, i1, i2 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2]
     k0, k1, k2 = start + i0, start + i1, start + i2
@@ -675,7 +674,7 @@ def _lit_evenly(world, i, face, back):
 @njit(**_INNER)
 @no_type_check
 def _mip_level(plane, q, x, y, iz, size_log2):
-    """The level at which a texel is about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
+    """The level whose texels are about as wide as a pixel at (x, y); q holds the planes of u/z (3:6) and v/z (6:9)."""
     w = _ONE / iz
     u, v = (q[3] * x + q[4] * y + q[5]) * w, (q[6] * x + q[7] * y + q[8]) * w
     ux, vx = (q[3] - u * plane[0]) * w, (q[6] - v * plane[0]) * w
@@ -757,10 +756,10 @@ def _light_row(texel, light, out):
 @njit(**_INNER)
 @no_type_check
 def _find_runs(ids, width, changed, starts):
-    """starts[k] = first pixel of the row's k-th run of equal records, one past the last run the width; returns how many.
+    """starts[k] = first pixel of the row's k-th run of equal records, then the width; returns the number of runs.
 
-    Eight pixels are asked at once whether one of them begins a run: rows resemble their neighbours, so the processor
-    foresees the answer. `changed` (W / 8,) is working memory.
+    One test asks eight pixels at once for the start of a run. Rows resemble their neighbours, so the processor predicts
+    the branch. `changed` (W / 8,) is working memory.
     """
     flags, whole = changed.view(np.uint8), (width + LANES - 2) & -LANES
     for j in range(whole):
@@ -828,7 +827,7 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run):
 def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
     """Fills the row's texels and light (if `coloured`) and its packed class and instance numbers, run by run.
 
-    A run is written in whole LANES; what it writes too much, the next run overwrites.
+    A run is written in whole LANES; the next run overwrites its excess.
     """
     pad = width + LANES
     ids, iz = s.record[t, first_pixel : first_pixel + pad], s.inverse_depth[t, first_pixel : first_pixel + pad]
@@ -887,7 +886,7 @@ def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instan
 def draw(world, lens, scenes, views, scratch, outside, wanted, rgb, depth, class_id, instance_id):
     """Draws view n of scene scenes[n]; views[n] (12,) holds the rows right, down, forward and the camera's position.
 
-    wanted (4,) bool says which of rgb, depth, class_id and instance_id to write; the others are not touched.
+    wanted (4,) bool selects the images to write among rgb, depth, class_id and instance_id; others are not touched.
     """
     for n in prange(scenes.size):
         t = get_thread_id()

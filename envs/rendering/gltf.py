@@ -1,7 +1,7 @@
 """`Glb`: a binary glTF file built from NumPy arrays (glTF 2.0 specification, sections 3.6 and 4.4).
 
-The container is a JSON chunk and a binary chunk, less code than a library would need around it: pygltflib leaves
-buffers, bounds and alignment to its caller, and trimesh allows one material a mesh, so that objects would fall apart.
+The container is a JSON chunk and a binary chunk, and needs less code than the use of a library. pygltflib leaves
+buffers, bounds and alignment to its caller; trimesh allows one material a mesh, so that objects would fall apart.
 """
 
 import json
@@ -17,7 +17,7 @@ _HEADER_BYTES, _ALIGNMENT = 12, 4
 
 
 class Glb:
-    """Collects buffers, images, materials, meshes and nodes; each `add_…` returns the index that others refer to."""
+    """Collector of buffers, images, materials, meshes and nodes; each `add_…` returns the index for references."""
 
     def __init__(self, generator: str, copyright_text: str) -> None:
         self._asset = {"version": "2.0", "generator": generator, "copyright": copyright_text}
@@ -32,7 +32,7 @@ class Glb:
         return self._add_accessor(values, _VERTICES, extra)
 
     def add_indices(self, faces: np.ndarray) -> int:
-        """Corners of triangles (F, 3), in 16 bits where they fit. The greatest value of a width restarts primitives."""
+        """Corners of triangles (F, 3), in 16 bits if they fit. The greatest value of a width restarts primitives."""
         kind = np.uint16 if faces.max() < np.iinfo(np.uint16).max else np.uint32
         return self._add_accessor(np.ascontiguousarray(faces, kind).ravel(), _INDICES, {})
 

@@ -1,6 +1,6 @@
 """Light of a house: baked once per vertex of every placed mesh, for both sides of its surface.
 
-Furniture has sheets and uneven winding, so which side is lit is known only when a view shows it: both are kept.
+Furniture has sheets and uneven winding, so only a view tells the side that it shows: the light of both is kept.
 """
 
 from typing import no_type_check

@@ -1,4 +1,4 @@
-"""`prepare_meshes`: a mesh set as the rasteriser's kernels want it: coordinates apart, flat quads as one face, boxes.
+"""`prepare_meshes`: a mesh set in the layout of the rasteriser's kernels: coordinates apart, quads as one face, boxes.
 
 Axes: V vertices, F faces, G meshes.
 """
@@ -12,9 +12,10 @@ from eqa.envs.rendering.scene import Meshes
 
 
 def prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
-    """A mesh set as `World` holds it: faces relative to their mesh, two triangles as one quad where that looks the same.
+    """A mesh set in the layout of `World`: faces relative to their mesh, two triangles as a quad if it looks the same.
 
-    Meshes and their faces stand in order and without gaps, as `Meshes` says. ValueError for a face that leaves its mesh.
+    Meshes and their faces stand in order and without gaps, as `Meshes` requires. ValueError for a face that leaves its
+    mesh.
     """
     counts = np.diff(meshes.face_range, axis=1)[:, 0]
     faces = np.ascontiguousarray(meshes.faces - np.repeat(meshes.vertex_range[:, 0], counts)[:, None], np.int32)
@@ -57,7 +58,7 @@ def _boxes(meshes: Meshes) -> np.ndarray:
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _face_inward(vertices, normals, faces, out):
-    """out[f] = whether the cross product of face f's edges points against its vertex normals."""
+    """out[f] = True if the cross product of face f's edges points against its vertex normals."""
     for f in range(faces.shape[0]):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
         x, y, z = _cross(_step(vertices, a, b), _step(vertices, a, c))
@@ -70,7 +71,7 @@ def _face_inward(vertices, normals, faces, out):
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _pair_faces(vertices, normals, uv, faces, slot, starts, out):
-    """out[f] = whether faces f - 1 and f of one mesh are drawn as one; `starts`: where meshes begin."""
+    """out[f] = True if faces f - 1 and f of one mesh are drawn as one; `starts` are the first faces of meshes."""
     for f in range(1, faces.shape[0]):
         a, b, c, d = faces[f, 0], faces[f - 1, 1], faces[f, 1], faces[f, 2]
         follows = faces[f - 1, 0] == a and faces[f - 1, 2] == c and slot[f] == slot[f - 1]
@@ -81,7 +82,7 @@ def _pair_faces(vertices, normals, uv, faces, slot, starts, out):
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _is_flat_quad(vertices, normals, uv, a, b, c, d):
-    """Whether a, b, c, d make a flat convex quad that is lit and textured as a triangle through a, b, c would be."""
+    """True if a, b, c, d make a flat convex quad that is lit and textured like a triangle through a, b, c."""
     ab, ac, ad = _step(vertices, a, b), _step(vertices, a, c), _step(vertices, a, d)
     bc, cd = _step(vertices, b, c), _step(vertices, c, d)
     normal, other = _cross(ab, ac), _cross(ac, ad)

@@ -1,8 +1,8 @@
 """`Renderer`: first-person colour, depth, class and instance images of many scenes and poses in one call, on the CPU.
 
-Colours are sRGB without tone mapping: texel * material * light, the light baked once per vertex of every instance. A
-pixel that hits nothing shows the sky above the horizon and a lawn below it, has depth 0, class 0 and instance 0.
-Equal input gives equal output, bit for bit, whatever the number of threads (`numba.set_num_threads`).
+Colours are sRGB without tone mapping: texel * material * light, the light baked once per vertex of every instance.
+Pixels without a hit show the sky above the horizon and a lawn below it; they have depth 0, class 0 and instance 0.
+Equal input gives equal output, bit for bit, with any number of threads (`numba.set_num_threads`).
 
 Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
 """
@@ -24,7 +24,7 @@ OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164,
 
 
 class Renderer:
-    """Draws the scenes of the last `load`. Each call itself uses all of Numba's threads.
+    """Renderer of the scenes of the last `load`. Each call itself uses all of Numba's threads.
 
     One renderer serves one thread. A worker process that draws must be spawned, not forked, once its parent has drawn:
     Numba's OpenMP layer ends a forked child.
@@ -35,7 +35,7 @@ class Renderer:
         camera: Camera | None = None,
         sensors: Sequence[str] = tuple(SENSORS),
     ) -> None:
-        """`sensors`: what `render` gives, names of SENSORS."""
+        """`sensors`: names of SENSORS, the images that `render` gives."""
         self.camera = camera or Camera()
         self.sensors = known_sensors(sensors)
         self.num_scenes = 0
@@ -45,7 +45,7 @@ class Renderer:
         self._scratch: Scratch | None = None
 
     def load(self, scenes: Sequence[Scene]) -> None:
-        """Makes `scenes` the ones that `render` draws; `scene_index` counts them in this order. They share their assets."""
+        """Makes `render` draw these scenes, counted by `scene_index` in this order. They share their assets."""
         self._world = build_world(scenes)
         self._scratch = make_scratch(self._world, self._lens, self._scratch)
         self.num_scenes = len(scenes)
@@ -60,15 +60,16 @@ class Renderer:
     ) -> dict[str, np.ndarray]:
         """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, z, heading_rad) of poses (N, 3).
 
-        Gives rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W) uint8 and instance_id
-        (N, H, W) uint16, those asked for: `sensors`, or else the renderer's own. `out` gives arrays to write into (an earlier result), so that nothing is
+        Gives the chosen ones of rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W)
+        uint8 and instance_id (N, H, W) uint16: `sensors`, else the renderer's own. `out` are arrays to write into (an
+        earlier result), so that nothing is
         allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
         """
         scene_index, poses = self.checked(scene_index, poses)
         return self.draw(scene_index, self.camera.views(poses), out, sensors=sensors)
 
     def checked(self, scene_index: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `render` was given, as int64 and float64; ValueError as it says."""
+        """Arguments of `render` as int64 and float64; ValueError as there."""
         if self._world is None:
             raise ValueError("render: no scenes are loaded; call load(scenes) first")
         scene_index, poses = np.asarray(scene_index), np.asarray(poses, np.float64)
@@ -134,9 +135,9 @@ def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: 
 
 
 def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
-    """Packed colours (r | g << 8 | b << 16), row after row, of what a view shows where nothing was drawn.
+    """Packed colours (r | g << 8 | b << 16), row after row, of a view of the outside alone.
 
-    It depends on the pitch alone, so all views share it.
+    They depend on the pitch alone, so all views share them.
     """
     rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
     columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
@@ -147,7 +148,7 @@ def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
 
 
 def outside_colours(up: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "... 3"]:
-    """sRGB of what lies outside in directions whose upward part, of a length of 1, is `up`."""
+    """sRGB of the outside in unit directions whose upward part is `up`."""
     share = np.arcsin(up)[..., None] / (np.pi / 2)
     near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
     return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)

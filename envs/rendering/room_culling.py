@@ -1,8 +1,8 @@
-"""What of a house can be left out of a view: `room_graph` gives its rooms and the openings between them.
+"""`rooms_of_instances`: the rooms that each instance reaches into, for culling by rooms and portals.
 
-A view starts in the room that its camera stands in and goes on through openings, each cutting the part of the image in
-which the next room can show (Luebke & Georges 1995, "Portals and mirrors"). `rooms_of_instances` says which rooms an
-instance reaches into. Both err to the safe side, so that culling by them changes no pixel.
+A view starts in the room that its camera stands in and continues through portals. Each cuts the part of the image in
+which the next room can show (Luebke & Georges 1995, "Portals and mirrors"). Rooms of instances and parts of the image
+err to the safe side, so that culling by them changes no pixel.
 
 Axes: R rooms, E edges, P portals, I instances. Plan coordinates are (x, z), metres.
 """
@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, UInt64
 
 from eqa.envs.rendering.scene import Rooms, Scene
 
-MAX_ROOMS = 63  # one bit each, and one that is set for what is always drawn
+MAX_ROOMS = 63  # one bit each, and one for instances that are always drawn
 EVERYWHERE = np.uint64(1 << 63)
 _CLOSED = ("window", "entrance")  # panes and entrance doors are drawn solid
 _INSIDE_M = 1e-3
@@ -28,8 +28,8 @@ def rooms_of_instances(
 ) -> UInt64[np.ndarray, " I"]:
     """A bit for each room that an instance reaches into; EVERYWHERE for one that no room accounts for.
 
-    `bounds`: least and greatest corner of each instance in the world. Pieces of the building are closed in by their
-    room's own walls, so where their corners are decides; a thing counts wherever its box reaches.
+    `bounds`: least and greatest corner of each instance in the world. Corners decide for pieces of the building, which
+    their room's own walls enclose; boxes decide for things.
     """
     items, rooms = scene.instances, scene.rooms
     bits = np.full(len(items.mesh), EVERYWHERE)
@@ -55,14 +55,14 @@ def rooms_of_instances(
 
 
 def _plan_points(scene: Scene, i: int, num_shared_meshes: int) -> Float[np.ndarray, "_ 2"]:
-    """Where the vertices of a piece of the building stand in the plan."""
+    """Plan coordinates of the vertices of a piece of the building."""
     items, meshes = scene.instances, scene.meshes
     points = meshes.vertices[slice(*meshes.vertex_range[items.mesh[i] - num_shared_meshes])].astype(np.float64)
     return (points @ items.rotation_scale[i].T + items.translation[i])[:, [0, 2]]
 
 
 def _deep_inside(edge: Float[np.ndarray, "E 4"], points: Float[np.ndarray, "_ 2"]) -> Bool[np.ndarray, " _"]:
-    """Whether points lie in the polygon, and farther than _INSIDE_M from its edges."""
+    """True for points in the polygon that are farther than _INSIDE_M from its edges."""
     ax, az, bx, bz = edge.T
     x, z = points[:, :1], points[:, 1:]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,7 +74,7 @@ def _deep_inside(edge: Float[np.ndarray, "E 4"], points: Float[np.ndarray, "_ 2"
 
 
 def _edges_cross_box(edge: Float[np.ndarray, "E 4"], low: np.ndarray, high: np.ndarray) -> Bool[np.ndarray, " E"]:
-    """Whether edges pass through the inside of an upright rectangle."""
+    """True for edges that pass through the inside of an upright rectangle."""
     start, step = edge[:, :2], edge[:, 2:] - edge[:, :2]
     with np.errstate(divide="ignore", invalid="ignore"):
         one, other = (low - start) / step, (high - start) / step

@@ -1,10 +1,11 @@
 """The world state that the renderer and the navigation work on: every array with its meaning, unit and axes.
 
-Furniture is instanced. One `Meshes` holds every catalogue model once; a house adds its own walls, floors and ceilings as
-further meshes, and places meshes by `Instances`. So a house costs little memory, loads in milliseconds, and many
+Furniture is instanced. One `Meshes` holds every catalogue model once; a house adds its own walls, floors and ceilings
+as further meshes, and places meshes by `Instances`. So a house costs little memory, loads in milliseconds, and many
 views share it.
 
-Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms, E edges, S solid pieces, P portals, T textures. Metres, X right, Y up.
+Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms, E edges, S solid pieces, P portals, T textures.
+Metres, X right, Y up.
 """
 
 from dataclasses import dataclass
@@ -31,11 +32,11 @@ class Meshes:
 class Textures:
     """Square mip pyramids, end to end in one array.
 
-    Texture t is `1 << size_log2[t]` texels wide and high. Its levels follow one another from `offset[t]`: level 0 is the
-    full size, each next level half as wide, the last is one texel. So with s = size_log2[t], level k starts at
+    Texture t is `1 << size_log2[t]` texels wide and high. Its levels follow one another from `offset[t]`: level 0 is
+    the full size, each next level half as wide, the last is one texel. So with s = size_log2[t], level k starts at
     `offset[t] + (4**(s + 1) - 4**(s + 1 - k)) // 3`, and row r, column c of it lie `r * (1 << (s - k)) + c` further.
-    Rows run downwards: v = 0 is below the last row, r = floor((1 - v) * rows), c = floor(u * columns), both modulo size.
-    A texel is r | g << 8 | b << 16 | 255 << 24.
+    Rows run downwards: v = 0 is below the last row, r = floor((1 - v) * rows), c = floor(u * columns), both modulo
+    size. A texel is r | g << 8 | b << 16 | 255 << 24.
     """
 
     texels: UInt32[np.ndarray, " P"]
@@ -76,7 +77,7 @@ class Instances:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """Rooms and what one sees through between them, in plan coordinates (x, z), on the centre lines of walls."""
+    """Rooms and the portals between them, in plan coordinates (x, z), on the centre lines of walls."""
 
     edge: Float32[np.ndarray, "E 4"]  # outlines: x, z of one end, x, z of the other
     edge_range: Int32[np.ndarray, "R 2"]
@@ -90,9 +91,11 @@ class Rooms:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Something to draw and to walk in. `meshes` holds the scene's own meshes only; `instances.mesh` counts the meshes of
-    `assets` first and the scene's own after them. Without `rooms`, no room hides another. Without `assets` it can be walked in,
-    not drawn."""
+    """Something to draw and to walk in.
+
+    `meshes` holds the scene's own meshes only; `instances.mesh` counts the meshes of `assets` first and the scene's own
+    after them. No room hides another in a scene without `rooms`. A scene without `assets` can be walked in, not drawn.
+    """
 
     scene_id: str
     meshes: Meshes

@@ -1,14 +1,14 @@
 """`render_top_down`: a scene straight from above in parallel projection, as maps of colour, depth, class and instance.
 
-The rasteriser draws pinhole views: a vertex (X, Y, Z) falls on (X, Y) / Z, and is hidden by what has a larger 1/Z, which
-is linear on the image. A parallel view is the same after a change of coordinates: a point at (x, z) of the plan, in height
-h, becomes (x, z, 1) / q with q = 1 + (h - top) / scale. It falls on (x, z) whatever its height, its 1/Z is q, linear in
-the height, and the near plane Z = 1 cuts away what is above the top. The map is projective, so flat faces stay flat, and
+The rasteriser draws pinhole views: a vertex (X, Y, Z) falls on (X, Y) / Z, and points of larger 1/Z, which is linear on
+the image, hide it. A change of coordinates makes a parallel view of it: a point at (x, z) of the plan, in height h,
+becomes (x, z, 1) / q with q = 1 + (h - top) / scale. It falls on (x, z) at any height, and its 1/Z is q, linear in the
+height. The near plane Z = 1 cuts away everything above the top. The map is projective, so flat faces stay flat, and
 positions and depths are exact.
 
-Light and texture alone are not: the kernels take them for linear in space, which on a slanted face they no longer are.
-They are off by at most a quarter of what they vary by on the face times its height / scale; SCALE keeps that below 1 %.
-It keeps depth far above the rounding of a float32 q near 1 at the same time.
+Light and texture alone are inexact: the kernels take them for linear in space, which is wrong on a slanted face. Their
+error is at most a quarter of their variation on the face times its height / scale; SCALE keeps that below 1 %. It also
+keeps depth far above the rounding of a float32 q near 1.
 
 Axes: V vertices, I instances, H W image.
 """
@@ -23,7 +23,7 @@ from eqa.envs.rendering.cpu_kernels import draw
 from eqa.envs.rendering.renderer import SENSORS
 from eqa.envs.rendering.scene import Scene
 
-SCALE = 50  # of what is drawn, in its heights
+SCALE = 50  # in heights of the scene below the cut
 MARGIN = 1.04  # width of the image in widths of the building
 WHITE = 0xFFFFFF
 _DOWN = np.eye(4, 3).reshape(1, 12)  # right is X, down is Z, forward is down
@@ -32,11 +32,11 @@ _DOWN = np.eye(4, 3).reshape(1, 12)  # right is X, down is Z, forward is down
 def render_top_down(
     scene: Scene, size_px: int = 512, *, cut_height_m: float = 2.0
 ) -> tuple[dict[str, np.ndarray], tuple[float, float, float]]:
-    """A square map of a scene without what lies above `cut_height_m`: north (-Z) up, on white.
+    """A square map of a scene, cut at `cut_height_m`: north (-Z) up, on white.
 
-    Returns the images of SENSORS, each (size_px, size_px, ...), depth being metres below `cut_height_m` and 0 where
-    nothing is, and (x, z, metres): the plan coordinates of the image's top left corner and the width of a pixel. The
-    pixel in row i and column j shows what is seen from above at (x + (j + 0.5) metres, z + (i + 0.5) metres).
+    Returns the images of SENSORS, each (size_px, size_px, ...), and (x, z, metres): the plan coordinates of the image's
+    top left corner and the width of a pixel. Depth is metres below `cut_height_m`, 0 for empty pixels. The pixel in row
+    i and column j shows the point (x + (j + 0.5) metres, z + (i + 0.5) metres) from above.
     ValueError: a size not from 1 to 8192, a scene without vertices.
     """
     if not 1 <= size_px <= 8192:
@@ -64,7 +64,7 @@ def render_top_down(
 
 
 def _world_vertices(world: World) -> tuple[Float[np.ndarray, "V 3"], np.ndarray]:
-    """The vertices of every instance in the world, end to end, and how many each has (I,)."""
+    """The vertices of every instance in the world, end to end, and the number of each (I,)."""
     ranges = world.vertex_range[world.mesh]
     parts = [
         world.xyz[:, first:end].T @ world.rotation_scale[i].T + world.translation[i]
@@ -74,7 +74,7 @@ def _world_vertices(world: World) -> tuple[Float[np.ndarray, "V 3"], np.ndarray]
 
 
 def _with_vertices(world: World, points: Float[np.ndarray, "V 3"], counts: np.ndarray) -> World:
-    """The world with a mesh of its own for each instance, whose vertices are `points` and which stands where they are."""
+    """The world with a mesh of its own for each instance, whose vertices are `points` in world coordinates."""
     ends = np.cumsum(counts)
     ranges = np.column_stack([ends - counts, ends])
     box, sphere = np.zeros((len(counts), 6), np.float32), np.zeros((len(counts), 4))

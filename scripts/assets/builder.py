@@ -10,7 +10,7 @@ Vector = tuple[float, float, float]
 
 
 class Builder:
-    """Collects primitives into one shape. A slot is named by its first use with a colour."""
+    """Collector of primitives for one shape. A slot is named by its first use with a colour."""
 
     def __init__(self) -> None:
         self._slots: list[Slot] = []
@@ -64,7 +64,7 @@ class Builder:
         self.rings(slot, rings + np.array(centre, float))
 
     def prism(self, slot: str, outline: list[tuple[float, float]], low: float, high: float, *, axis: int = 1) -> None:
-        """Extrudes a polygon that is star-shaped round its mean. Outline axes: (x, z), (y, z) or (x, y) for axis y, x, z."""
+        """Extrudes a polygon that is star-shaped round its mean; outline (x, z), (y, z) or (x, y) for axis y, x, z."""
         plane = {0: (1, 2), 1: (0, 2), 2: (0, 1)}[axis]
         rings = np.zeros((2, len(outline), 3))
         rings[:, :, plane] = np.array(outline, float)
@@ -128,7 +128,7 @@ def rectangle(width: float, low: float, high: float) -> list[tuple[float, float]
 
 
 def mirror_image() -> bytes:
-    """What a mirror pane shows: a bright, bluish room without detail and two slanting glints."""
+    """The image of a mirror pane: a bright, bluish room without detail and two slanting glints."""
     from PIL import Image
 
     y, x = np.mgrid[0:64, 0:64] / 63

@@ -1,4 +1,4 @@
-"""Which colour a person would name: from sRGB values to the palette's names, weighted by what is seen."""
+"""Colour names as people give them: from sRGB values to the palette's names, weighted by visible area."""
 
 import colorsys
 import io
@@ -8,7 +8,7 @@ import numpy as np
 
 from eqa.scripts.assets.sources import Shape
 
-PICTURE_PX = 96  # the model's largest extent in the pictures that visibility is worked out in
+PICTURE_PX = 96  # the model's largest extent in the pictures for visibility
 VIEWS_DEG = ((0, 20), (45, 20), (-45, 20), (80, 20), (-80, 20), (0, 50))  # (azimuth from the front, elevation)
 
 
@@ -42,7 +42,7 @@ def color_name(red: int, green: int, blue: int) -> str | None:
 
 
 def color_shares(shape: Shape) -> tuple[dict[str, float], float]:
-    """Of what is seen of the model from the front half: the share in each named colour, and on the main slots."""
+    """Shares of the model's surface visible from the front half: in each named colour, and on the main slots."""
     face, weight = _visible_faces(shape)
     face_slot = shape.face_slot()[face]
     shares: dict[str, float] = {}
@@ -74,7 +74,7 @@ def _visible_faces(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True)
 def _draw(points: np.ndarray, faces: np.ndarray, side_px: int) -> np.ndarray:
-    """Nearest face at each pixel, -1 for none. points (V, 3): column, row, and how near."""
+    """Nearest face at each pixel, -1 for none. points (V, 3): column, row, nearness."""
     nearest = np.full((side_px, side_px), -np.inf)
     drawn = np.full((side_px, side_px), -1)
     for f in range(len(faces)):

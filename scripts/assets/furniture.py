@@ -31,7 +31,7 @@ def _iron(b: Builder, x: float, y: float) -> None:
 
 
 def _board_outline(length: float, half_width: float) -> list[tuple[float, float]]:
-    """From a square end at 0 to a rounded nose at `length`, along the first axis."""
+    """Outline from a square end at 0 to a rounded nose at `length`, along the first axis."""
     w = half_width
     nose = [(0.78 * length, w), (0.89 * length, 0.76 * w), (0.975 * length, 0.4 * w), (length, 0.0)]
     side = [(0.0, 0.88 * w), (0.025, w), *nose]
@@ -112,7 +112,7 @@ def shoe_shelf() -> Shape:
 
 
 def _pair_of_shoes(b: Builder, slot: str, x: float, y: float, *, rise: float = 0.0, shaft: float = 0.0) -> None:
-    """Toes to the front. `rise`: how much higher the heels are; `shaft`: height of a boot's leg."""
+    """Two shoes, toes to the front. `rise`: height of the heels above the toes; `shaft`: height of a boot's leg."""
     sections = ((-0.125, 0.026, 0.075), (-0.04, 0.036, 0.085), (0.04, 0.04, 0.055), (0.125, 0.026, 0.03))
     for side in (-0.05, 0.05):
         rings = []
@@ -208,7 +208,7 @@ def round_mirror_dressing_table() -> Shape:
 
 
 def lit_mirror_dressing_table() -> Shape:
-    """Between two stacks of drawers room for the knees, above it a square mirror framed by bulbs."""
+    """Two stacks of drawers with room for the knees between, a square mirror framed by bulbs above."""
     b = Builder()
     b.slot("paint", (242, 242, 240))
     b.slot("brass", (200, 164, 84))

@@ -88,7 +88,7 @@ SQUARES = 8
 
 
 def _chess_squares(b: Builder, light: str, side: float, height: float) -> None:
-    """The 32 light squares as flat quads; the dark ones are what they lie on."""
+    """The 32 light squares as flat quads; the surface below them gives the dark ones."""
     step = side / SQUARES
     places = [(i, k) for i in range(SQUARES) for k in range(SQUARES) if (i + k) % 2]
     corners = np.array([(i + di, k + dk) for i, k in places for di, dk in ((0, 0), (1, 0), (1, 1), (0, 1))])

@@ -1,4 +1,4 @@
-"""Further looks of appliances and consoles of which the libraries have one model, built from primitives.
+"""Further looks of appliances and consoles, built from primitives, as the libraries have one model of each.
 
 Front along +Z, standing on y = 0, metres; materials named "paint" are the main ones. `shapes.SHAPES` lists them.
 """
@@ -152,7 +152,7 @@ def open_dishwasher() -> Shape:
 
 
 def tower_water_dispenser() -> Shape:
-    """The bottle is inside: a tower with a lit niche, a cold and a hot tap, a glass on its tray and a drop on the door."""
+    """A tower with the bottle inside: a lit niche, a cold and a hot tap, a glass on its tray, a drop on the door."""
     b = Builder()
     b.slot("paint", WHITE)
     b.slot("dark", DARK)

@@ -1,4 +1,4 @@
-"""Makes models light: decimation, normals with creases, quantisation."""
+"""Small meshes for models: decimation, normals with creases, quantisation."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from eqa.scripts.assets.sources import Shape
 
 CREASE_DEG = 40.0  # faces that meet at a sharper angle keep an edge in their shading
-UNSEEN_ERROR_M = 0.003  # moves a surface by less than a pixel, seen from a metre away at 224 px
+UNSEEN_ERROR_M = 0.003  # less than a pixel, seen from a metre away at 224 px
 MAX_ERROR = 0.06  # of the model's size, beyond which no face limit is worth it
 MIN_FACES = 100
 FACES_BY_SIZE = ((0.35, 600), (0.7, 900), (1.2, 1200), (float("inf"), 1500))  # (largest extent in metres, faces)
@@ -15,7 +15,7 @@ FACES_BY_SIZE = ((0.35, 600), (0.7, 900), (1.2, 1200), (float("inf"), 1500))  # 
 
 @dataclass
 class PackedMesh:
-    """A mesh as it is stored; `envs.house.catalog` turns it back into metres.
+    """A mesh as it is stored; `envs.rendering.assets` turns it back into metres.
 
     vertices (V, 3) uint16 in the model's box, normals (V, 3) int8 / 127, uv (V, 2) uint16 of `uv_range`, faces (F, 3)
     uint16 rows of `vertices`, face_slot (F,) uint8, size_m of the box, uv_range: the texture repeats that 65535 means.
@@ -33,8 +33,8 @@ class PackedMesh:
 def decimate(shape: Shape, *, max_faces: int | None = None, error_m: float | None = None) -> Shape:
     """Collapses edges while the surface moves by less than `error_m`, then on until `max_faces` are left.
 
-    The vertices of the result are vertices of the model, so materials and texture coordinates stay what they were.
-    Where they are None, `error_m` is what cannot be seen and `max_faces` is by the model's size.
+    The vertices of the result are vertices of the model, so materials and texture coordinates stay the same. Default:
+    `error_m` is an invisible one, `max_faces` follows the model's size.
     """
     shape = _weld(shape)
     extents = np.ptp(shape.points, axis=0)
@@ -71,8 +71,11 @@ def _simplify(shape: Shape, target_faces: int, max_error: float) -> np.ndarray:
 
 
 def _weld(shape: Shape) -> Shape:
-    """Merges vertices of a slot at the same place, in textured slots with the same texture coordinates. Drops unused
-    vertices, and faces that are degenerate or doubled (winding has no meaning, so back-to-back faces are)."""
+    """Merges vertices of a slot at the same place, in textured slots with the same texture coordinates.
+
+    Drops unused vertices, and faces that are degenerate or doubled. Back-to-back faces are doubled, as winding has no
+    meaning.
+    """
     textured = np.array([s.image is not None for s in shape.slots])[shape.slot_of_vertex]
     key = np.column_stack(
         [
@@ -134,7 +137,7 @@ def _in_order_of_use(vertex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quantise_uv(shape: Shape, faces: np.ndarray) -> tuple[np.ndarray, float]:
-    """Corner texture coordinates (3F, 2) shifted by whole repeats to start near 0; zero where there is no texture."""
+    """Corner texture coordinates (3F, 2) shifted by whole repeats to start near 0; zero for slots without texture."""
     slot = np.repeat(shape.slot_of_vertex[faces[:, 0]], 3)
     uv = shape.uv[faces.ravel()].copy()
     for number, entry in enumerate(shape.slots):
@@ -148,8 +151,11 @@ def _quantise_uv(shape: Shape, faces: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def corner_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Unit normals (F, 3, 3) of the corners: area-weighted over the faces at the same place that bend less than the
-    crease angle. Works across slots. Winding is taken as it is; opposite neighbours count as a crease."""
+    """Unit normals (F, 3, 3) of the corners, area-weighted over the faces at one place.
+
+    Faces that bend by the crease angle or more are left out. Slots do not matter. Winding is taken as it is; opposite
+    neighbours count as a crease.
+    """
     corners = points[faces]
     face_normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(face_normal, axis=1, keepdims=True)

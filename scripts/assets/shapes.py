@@ -192,7 +192,7 @@ def wall_clock() -> Shape:
 
 
 def shower_cabin() -> Shape:
-    """Tray, two tiled walls, chrome posts, a head on a rail; open to the front, so that it is seen what it is."""
+    """Tray, two tiled walls, chrome posts, a head on a rail; open to the front, so that people recognise it."""
     b = Builder()
     b.slot("paint", (236, 238, 240))
     b.slot("metal", (150, 154, 160))

@@ -1,7 +1,7 @@
-"""Reads the Sweet Home 3D libraries: Debian packages, `.sh3f` and `.jar` archives, catalogue entries, OBJ and MTL files.
+"""Reader of the Sweet Home 3D libraries: Debian packages, `.sh3f` and `.jar` archives, catalogues, OBJ and MTL files.
 
-`open_libraries` takes the packages as `apt-get download sweethome3d-furniture sweethome3d` leaves them, or what is in
-them. `Libraries.entry` gives a catalogue entry, `read_shape` its model scaled to metres with the front along +Z.
+`open_libraries` takes the packages as `apt-get download sweethome3d-furniture sweethome3d` leaves them, or their
+contents. `Libraries.entry` gives a catalogue entry, `read_shape` its model scaled to metres with the front along +Z.
 """
 
 import io
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 # Catalogue file inside each archive, by the library's file name, and the licence that its LICENSE.TXT states. The eTeks
-# files are "CC BY 3.0 or GPL at your choice"; CC BY 3.0 is what is chosen here.
+# files are "CC BY 3.0 or GPL at your choice"; CC BY 3.0 is chosen here.
 FURNITURE_CATALOG = "PluginFurnitureCatalog.properties"
 LIBRARIES = {
     "BlendSwap-CC-0.sh3f": (FURNITURE_CATALOG, "CC0 1.0"),
@@ -156,8 +156,8 @@ def read_catalog(data: bytes) -> list[dict[str, str]]:
 def read_shape(entry: Entry, *, flat_colors: dict[str, list[int]], groups: "GroupFilter | None" = None) -> Shape:
     """The model of an entry: turned, scaled to its catalogue size, standing on y = 0, centred on x = z = 0.
 
-    `flat_colors` are the colours of the materials that the eTeks models name without an MTL file. With `groups`, only
-    the faces of the OBJ groups that it accepts are kept; the size is then that of the kept part.
+    `flat_colors` are the colours of the materials that the eTeks models name without an MTL file. `groups` keeps only
+    the faces of the OBJ groups that it accepts; the size is then that of the kept part.
     """
     path = entry.properties["model"].lstrip("/")
     obj = _parse_obj(entry.archive.read(path).decode("latin-1"))
@@ -182,7 +182,7 @@ def read_shape(entry: Entry, *, flat_colors: dict[str, list[int]], groups: "Grou
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """Which OBJ groups to keep: those whose name contains one of `names`, or with `drop` all others."""
+    """Filter of OBJ groups: keeps those with one of `names` in their name, or with `drop` all others."""
 
     names: tuple[str, ...]
     drop: bool = False
@@ -202,7 +202,7 @@ class _Obj:
     points: np.ndarray
     uv: np.ndarray
     corners: list[str]  # distinct "v/vt/vn" words
-    has_uv: np.ndarray  # whether a corner names a texture coordinate
+    has_uv: np.ndarray  # True for corners that name a texture coordinate
     faces: np.ndarray  # (F, 3) rows of `corners`
     face_material: np.ndarray
     face_group: np.ndarray
@@ -282,7 +282,7 @@ def _index_corners(points: np.ndarray, obj: _Obj, keep: np.ndarray) -> Shape:
 
 
 def _read_materials(archive: zipfile.ZipFile, folder: str, libraries: list[str]) -> dict[str, dict]:
-    """Material name -> {"Kd": (3,), "Ka": (3,), "image": bytes} as far as the MTL files say so."""
+    """Material name -> {"Kd": (3,), "Ka": (3,), "image": bytes}, each key if the MTL files have it."""
     materials: dict[str, dict] = {}
     names = set(archive.namelist())
     paths = [posixpath.normpath(posixpath.join(folder, library)) for library in libraries]
@@ -308,7 +308,7 @@ def _read_materials(archive: zipfile.ZipFile, folder: str, libraries: list[str])
 
 
 def _slot(name: str, materials: dict[str, dict], flat_colors: dict[str, list[int]], key: str) -> Slot:
-    """Colours fitted against the catalogue's icons: the texture alone where there is one, else Kd + 0.3 Ka.
+    """The slot of a material. Colours fit the catalogue's icons: the texture alone if there is one, else Kd + 0.3 Ka.
 
     A name that the MTL lacks is an MTL name with the texture's appended (an exporter's habit), or has a flat colour.
     """

@@ -1,8 +1,8 @@
-"""Part of `scripts/bench.py`: how the renderer's cost grows, as a Markdown table and a plot.
+"""Part of `scripts/bench.py`: growth of the renderer's cost, as a Markdown table and a plot.
 
 One thing grows at a time, the others stay: views in a call, triangles of a house, resolution; each on one thread and on
-all. Beside each figure stand two limits measured on the same machine: `write` only fills the four images, as fast as
-memory takes them; `one wall` draws a single textured wall that fills the view, the least that any view costs.
+all. Two limits measured on the same machine stand beside each figure. `write` only fills the four images, as fast as
+memory takes them. `one wall` draws a single textured wall that fills the view, the least cost of any view.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def write_images(rgb, depth, class_id, instance_id):
 
 
 def with_triangles(scene: Scene, catalog: Catalog, wanted: int) -> Scene:
-    """About `wanted` triangles: the scene's things in their order while they fit, or each triangle cut into k * k."""
+    """A scene of about `wanted` triangles: things in their order while they fit, or each triangle cut into k * k."""
     num_shared = len(catalog.meshes.vertex_range)
     counts = np.concatenate([np.diff(m.face_range, axis=1)[:, 0] for m in (catalog.meshes, scene.meshes)])
     sizes, building = counts[scene.instances.mesh], scene.instances.mesh >= num_shared
@@ -116,7 +116,7 @@ def one_wall(scene: Scene) -> Scene:
 def measure_figures(
     args: argparse.Namespace, grows: str, value: int, renderer: Renderer, scenes: list[Scene], where: tuple
 ) -> list[Figure]:
-    """Draws the views `where` = (scene_index, poses) of `scenes`; the renderer has what they need."""
+    """Figures of `renderer` drawing the views `where` = (scene_index, poses) of `scenes`."""
     scene_index, poses = where
     size, figures = renderer.camera.height_px, []
     wall = Renderer(Camera(size, size))

@@ -54,7 +54,7 @@ def make_extractor() -> FeatureExtractor:
 
 
 def some_episodes(house: House, count: int) -> list[Episode]:
-    """Walks to make in a house: to the first objects that can be seen."""
+    """Episodes in a house about the first visible objects, still without walks."""
     targets = [(thing.id,) for thing in house.objects]
     seen = [(t[0], v) for t, v in zip(targets, ViewPointFinder()(house, targets), strict=True) if v][:count]
     return [

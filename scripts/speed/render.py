@@ -1,4 +1,4 @@
-"""Part of `scripts/bench.py` about the renderer: frames a second, and where the time goes."""
+"""Part of `scripts/bench.py` about the renderer: frames a second, and the time of each stage."""
 
 import argparse
 import time
@@ -38,7 +38,7 @@ def furnished_houses(
 ) -> tuple[list[Scene], np.ndarray, np.ndarray]:
     """Generated scenes, and for `views` views the scene index and a pose.
 
-    A pose is on free floor, turned by a multiple of 9 degrees, or a random one of shortest walks from far away to things.
+    A pose is on free floor, turned by a multiple of 9 degrees, or a random one of far shortest walks to things.
     """
     catalog, rng = load_catalog(), np.random.default_rng(seed)
     scenes, choice = [], []

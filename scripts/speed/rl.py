@@ -1,7 +1,7 @@
 """Part of `scripts/bench.py` about learning by walking: whole updates beside the encoder alone on the same batches.
 
-Lightning makes the updates, as in training: houses, walks, answers and learning. After each, the encoder alone is given as
-many frames at a time as it was given in that update, so that both see the same noise of a shared machine.
+Lightning makes the updates, as in training: houses, walks, answers and learning. The encoder alone follows each update
+with the same batches, so that both see the same noise of a shared machine.
 """
 
 import argparse
@@ -38,13 +38,13 @@ PARTS = ("scenes", "history", "render", "encode", "policy", "simulate", "answer"
 
 
 class FewHouses(GeneratedEQA):
-    """Some houses, and what is asked and shown in them, without a data folder."""
+    """Some houses with their questions and demonstrations, without a data folder."""
 
     def __init__(self, demos: Demonstrations, encode: FeatureExtractor) -> None:
         self.encode, self._demos = encode, demos
 
     def build(self) -> None:
-        """There from the start."""
+        """Builds nothing: all is there from the start."""
 
     def house(self, house_id: str) -> House:
         split, index = house_id.split("-")
@@ -59,7 +59,7 @@ class FewHouses(GeneratedEQA):
 
 
 class Watched:
-    """A feature extractor that remembers how many frames it was shown at a time, and the most frames of all."""
+    """A feature extractor that remembers the number of frames in each batch, and the largest batch."""
 
     def __init__(self, extractor: FeatureExtractor) -> None:
         self.extractor, self.encoder, self.frames, self.sizes = extractor, extractor.encoder, np.empty(0), []
@@ -99,8 +99,10 @@ class Turns(pl.Callback):
 
 
 def untrained(source: FewHouses, *, stops: float) -> NeuralAgent:
-    """Networks of the paper's sizes. As chosen as the others, STOP would end a walk at once, so it is chosen `stops` times
-    as often."""
+    """An agent with untrained networks of the paper's sizes.
+
+    STOP is `stops` times as likely as the other actions: at equal odds it would end a walk at once.
+    """
     torch.manual_seed(0)
     sizes = len(source.vocabulary.words), source.encode.encoder.feature_size
     navigator = Pacman(*sizes)
@@ -111,7 +113,7 @@ def untrained(source: FewHouses, *, stops: float) -> NeuralAgent:
 
 
 def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:
-    """What so many environments come to, and the gigabytes that were held before."""
+    """Updates with so many environments, and the gigabytes that were held before."""
     forget_peak_memory()
     before_gb = peak_memory_gb()
     stage = OmegaConf.to_container(OmegaConf.load(STAGE), resolve=False)
@@ -193,7 +195,7 @@ def add_rl(parts: argparse._SubParsersAction) -> None:
     parser.add_argument("--houses", type=int, default=4, help="of an update")
     parser.add_argument("--episodes", type=int, default=7, help="questions in each house")
     parser.add_argument("--spawn", type=int, default=10, help="actions before the end, at most")
-    parser.add_argument("--stops", type=float, default=0.3, help="how often STOP is chosen, against other actions")
+    parser.add_argument("--stops", type=float, default=0.3, help="odds of STOP against other actions")
     parser.add_argument("--precision", default="32-true", help="of learning: bf16-mixed on CPUs that have it")
     parser.add_argument("--repeats", type=int, default=5)
     parser.set_defaults(run=bench_rl)

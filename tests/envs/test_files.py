@@ -11,7 +11,7 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from eqa.data.generated import GeneratedEQA
-from eqa.envs.files import atomic_write, build_once, data_root, fingerprint
+from eqa.envs.files import atomic_write, build_once, code_fingerprint, data_root, fingerprint
 from eqa.envs.house.geometry import contains
 from eqa.envs.rendering.camera import Camera
 from tests.data.test_generated import CountingEncode
@@ -29,6 +29,37 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         aside.write_text("sec")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "first" and [p.name for p in path.parent.iterdir()] == ["file.txt"]
+
+
+CODE = """import math
+
+
+def area(radius_m: float) -> float:
+    return f"{math.pi * radius_m**2:.{3}f}", [None, ...], ""
+"""
+SAME_CODE = """'''A module.'''
+import os
+from math import pi  # for nothing
+
+def area(radius_m: float) -> float:
+    'The area of a circle.'
+    # it is round
+    return (f'{math.pi * radius_m ** 2:.{3}f}',
+            [None, ...], '')
+"""
+
+
+def test_a_fingerprint_of_code_changes_with_the_code_alone(tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+
+    def of(text: str) -> str:
+        path.write_text(text)
+        return code_fingerprint(path)
+
+    # The digits are those of Python 3.11, 3.12 and 3.13.
+    assert of(CODE) == of(SAME_CODE) == "00742c43765d"
+    changes = (("**2", "**3"), ("{3}", "{2}"), ("...", "1"), ('""', '"a"'), ("radius_m: float", "radius_m: int"))
+    assert len({of(CODE.replace(*change)) for change in changes} | {of(CODE)}) == len(changes) + 1
 
 
 def test_the_data_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

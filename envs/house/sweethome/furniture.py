@@ -1,4 +1,4 @@
-"""`add_pieces`: furniture of a drawn home becomes models of the catalogue, in its place, size and nearest colour."""
+"""`add_pieces`: furniture of a drawn home as models of the catalogue, in its place, size and nearest colour."""
 
 import functools
 import json
@@ -19,7 +19,7 @@ from eqa.envs.house.sweethome.reader import Home, Piece
 from eqa.envs.rendering.assets import Model
 
 _MOST_STRETCH = 3.2  # a substitute is scaled by no more than this along any axis
-_PUSH_M = 0.3  # how far a piece that stands in a wall is moved out of it
+_PUSH_M = 0.3  # most that a piece in a wall is moved out of it
 _LEAST_SIZE_M = 0.01
 _WITHIN = 0.985  # share of a footprint that has to be in the room, a little more than `validate` asks for
 
@@ -72,7 +72,7 @@ def _model(piece: Piece) -> tuple[Model | None, str, str]:
 
 
 def _nearest(piece: Piece, category: str) -> Model:
-    """Of the models that would be scaled little enough, the one whose name and shape say the same, then by size."""
+    """The model of the same name and shape, then of the nearest size, among those that need little scaling."""
     words = set(plain(f"{piece.name} {piece.catalog_id.rpartition('#')[2]}").split())
     words -= {word for name in names()["pieces"][category] for word in name.split()}
 
@@ -86,7 +86,7 @@ def _nearest(piece: Piece, category: str) -> Model:
 
 
 def _stretch(piece: Piece, model: Model) -> float:
-    """How far a model would be scaled: the largest |log| along an axis; thin sides do not count."""
+    """Scaling that a model would need: the largest |log| along an axis; thin sides do not count."""
     pairs = zip(_size(piece), model.size_m, strict=True)
     return max((abs(log(a / b)) for a, b in pairs if max(a, b) > 0.1), default=0.0)
 
@@ -96,7 +96,7 @@ def _size(piece: Piece) -> tuple[float, float, float]:
 
 
 def _places(house: House) -> list[tuple[Polygon, Polygon, Polygon]]:
-    """For each room: its visible outline; what a thing in it may reach into; that with its windows' recesses."""
+    """Three areas for each room: its visible outline; the reach of a thing in it; that with window recesses."""
     outlines = [Polygon(inner_outline(room_sides(house, room))).buffer(0) for room in range(len(house.rooms))]
     places = []
     for room, outline in enumerate(outlines):
@@ -160,7 +160,7 @@ def _room(piece: Piece, places: list) -> int | None:
 
 
 def _pushed(thing: HouseObject, area: Polygon) -> HouseObject | None:
-    """The thing, moved as little as possible so that it is in the area; if it fits nowhere near, a little smaller."""
+    """The thing, moved into the area by as little as possible; a little smaller if it fits nowhere near."""
     shapely.prepare(area)
     for share in (1.0, 0.95, 0.9, 0.8):
         width, height, depth = thing.size_m
@@ -227,7 +227,8 @@ def nearest_color(paint: str) -> str:
     raise AssertionError(f"hue {hue}: expected at most 1")
 
 
-# Up to this hue in degrees: what is dark, pale, full, and the values from which a pale and a full colour is not dark.
+# Names up to a hue in degrees: of a dark, pale and full colour, and the values from which a pale and a full one is not
+# dark.
 _HUES: tuple[tuple[int, tuple[str, str, str], tuple[float, float]], ...] = (
     (14, ("brown", "pink", "red"), (0.7, 0.35)),
     (44, ("brown", "orange", "orange"), (0.85, 0.75)),

@@ -1,8 +1,8 @@
-"""`import_home`: a home drawn with Sweet Home 3D becomes a `House`, with a report of what was taken for what.
+"""`import_home`: a home drawn with Sweet Home 3D as a `House`, with a report of every interpretation.
 
-Rooms are named by their labels (`home_names.yaml`), doors and windows go into the walls that they were drawn in, pieces
-become the catalogue's model of the same id or the nearest of their category. What cannot be is mended or left out, and
-reported: nothing is dropped in silence.
+Labels give the rooms' types (`home_names.yaml`). Doors and windows go into the walls that they were drawn in. Pieces
+become the catalogue's model of the same id, or the nearest of their category. Impossible things are mended or left out,
+and reported: nothing is dropped in silence.
 """
 
 import re
@@ -28,7 +28,7 @@ _ROUND_M = 0.1  # a wall that is lower than the house by no more than this is as
 
 
 def import_home(path: Path, house_id: str) -> tuple[House, Report]:
-    """A house from a `.sh3d` file or `Home.xml`. ValueError names the file and what cannot be read."""
+    """A house from a `.sh3d` file or `Home.xml`. ValueError names the file and the unreadable part."""
     home = read_home(path)
     with named(path, "not a home that can become a house"):
         return _house(home, house_id)
@@ -132,7 +132,7 @@ def _border(wall: PlanWall, place: int, house: House, report: Report) -> Wall:
 
 
 def _reachable(house: House, report: Report) -> House:
-    """Without the rooms that no door leads to from the largest part of the home; they count as outside."""
+    """The house without rooms that no door joins to the largest part of the home; they count as outside."""
     ways = [house.walls[o.wall].rooms for o in house.openings if o.kind in ("door", "doorway") and o.bottom_m < 0.2]
     groups = {room: {room} for room in range(len(house.rooms))}
     for a, b in ways:

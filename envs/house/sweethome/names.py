@@ -1,4 +1,4 @@
-"""What the words of a drawn home mean (`home_names.yaml`), and the report of what was taken for what."""
+"""Meanings of the words of a drawn home (`home_names.yaml`), and the report of an import."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ import yaml
 
 @dataclass(slots=True)
 class Report:
-    """What was made of a home, in rows for people to read."""
+    """The results of an import, in rows for people to read."""
 
     rooms: list[tuple[str, str, str]] = field(default_factory=list)  # label, type, why
     openings: list[tuple[str, str, str]] = field(default_factory=list)  # name, what it became, remark

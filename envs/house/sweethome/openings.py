@@ -1,4 +1,4 @@
-"""`add_openings`: doors and windows of a drawn home go into the nearest wall; `clear_leaves` turns doors out of the way."""
+"""`add_openings` puts doors and windows of a drawn home into the nearest wall; `clear_leaves` turns doors away."""
 
 from dataclasses import replace
 from math import cos, hypot, sin
@@ -90,7 +90,7 @@ def _kind(wall: Wall, house: House, is_door: bool, bottom: float, leafless: bool
 
 
 def _span(piece: Piece, place: int, along: float, house: House) -> tuple[float, float, str]:
-    """From and to along the wall, narrowed to its ends and to what is in the wall already."""
+    """From and to along the wall, narrowed to its ends and to the openings that are in it already."""
     wall, remark = house.walls[place], ""
     length = hypot(wall.end[0] - wall.start[0], wall.end[1] - wall.start[1])
     wanted = (along - piece.size_m[0] / 2, along + piece.size_m[0] / 2)
@@ -139,7 +139,7 @@ def _hinge(piece: Piece, wall: Wall) -> tuple[bool, bool]:
 
 
 def clear_leaves(house: House, report: Report) -> None:
-    """Open doors that would stand in furniture, a wall or the way are hung the other way, or lose their leaf."""
+    """Hangs open doors the other way, or takes their leaf, if they stand in furniture, a wall or the way."""
     outlines = [inner_outline(room_sides(house, room)) for room in range(len(house.rooms))]
     hung = {}  # place of a door: the ways that it can be hung, as drawn first
     for place, opening in enumerate(house.openings):

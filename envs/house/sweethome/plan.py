@@ -1,9 +1,9 @@
-"""`read_plan`: from the free walls and room outlines of a Sweet Home 3D drawing to rooms that walls enclose.
+"""`read_plan`: rooms that walls enclose, made from the free walls and room outlines of a Sweet Home 3D drawing.
 
-A drawing's walls meet somewhere near each other and its rooms lie along their faces. Here the centre lines of all walls,
-and the rooms' outlines where no wall stands, cut the plane into faces; a face belongs to the room that covers most of
-it. Between two faces of different rooms there is a wall, or an open border where only an outline ran; a wall with the
-same room on both sides stands free in it. Plan coordinates are (x, z), metres.
+A drawing's walls meet somewhere near each other, and its rooms lie along their faces. The centre lines of all walls cut
+the plane into faces, together with room outlines that have no wall. A face belongs to the room that covers most of it.
+A wall separates two faces of different rooms, or an open border if only an outline ran there. A wall with the same room
+on both sides stands free in it. Plan coordinates are (x, z), metres.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from eqa.envs.house.sweethome.reader import Home, HomeRoom, HomeWall
 GRID_M = 0.001
 BORDER_M = 0.02  # thickness of an open border
 _CHORD_M = 1.1  # of a round wall
-_REACH_M = 0.08  # how far from a wall's face another may end to be taken as meeting it
+_REACH_M = 0.08  # a wall that ends within this of another's face meets it
 _SAME_M = 0.03  # ends of walls nearer to each other than this are one corner
 _LEAST_ROOM_M2 = 1.5  # a smaller enclosed place that no room covers is a shaft
 _SLIVER_M = 0.12  # faces that are nowhere wider lie between the lines of one wall
@@ -80,7 +80,7 @@ def read_plan(home: Home) -> Plan:
 
 
 def _area(corners: tuple[tuple[float, float], ...]) -> shapely.Geometry:
-    """What an outline encloses, also where it crosses itself."""
+    """The area that an outline encloses, even if it crosses itself."""
     parts = shapely.get_parts(shapely.make_valid(Polygon(corners)))
     return shapely.union_all([part for part in parts if part.area > 0])
 
@@ -105,7 +105,7 @@ def chords(wall: HomeWall) -> list[Line]:
 
 
 def _uncovered(lines: list[Line], plan: Plan) -> list[Line]:
-    """Without the walls that lie inside a thicker one: two centre lines side by side would enclose a sliver."""
+    """The lines without walls inside a thicker one: two centre lines side by side would enclose a sliver."""
     kept: list[Line] = []
     bodies: list[Polygon] = []
     for line in sorted(lines, key=lambda line: (-line.wall.thickness_m, -line.shape.length)):
@@ -119,7 +119,7 @@ def _uncovered(lines: list[Line], plan: Plan) -> list[Line]:
 
 
 def _joined(lines: list[Line]) -> list[Line]:
-    """Ends of walls moved together where they nearly meet, and onto the centre line of a wall that they run into."""
+    """The lines with ends moved together that nearly meet, and onto the centre line of a wall that they run into."""
     ends = [(end, far, line) for line in lines for end, far in ((line.start, line.end), (line.end, line.start))]
     sharing = Counter(end for end, _, _ in ends)
     moved: dict[tuple[float, float], tuple[float, float]] = {}
@@ -135,7 +135,7 @@ def _joined(lines: list[Line]) -> list[Line]:
 
 
 def _met(end: tuple[float, float], far: tuple[float, float], others: list[Line]) -> tuple[float, float]:
-    """Where a wall that comes from `far` and ends at `end` meets the one that it runs into, if it does."""
+    """The point at which a wall from `far` to `end` meets the one that it runs into; `end` if it runs into none."""
     gaps = [(other.shape.distance(Point(end)) - other.wall.thickness_m / 2, i) for i, other in enumerate(others)]
     gap, nearest = min(gaps, default=(_REACH_M, -1))
     return _onto(end, far, others[nearest]) if gap < _REACH_M else end
@@ -166,7 +166,7 @@ def _bodies(lines: list[Line]) -> Polygon:
 
 
 def _open_borders(drawn: list[tuple[HomeRoom, Polygon]], lines: list[Line]) -> list[Line]:
-    """The parts of the rooms' outlines where no wall stands, each border once, reaching to the walls' centre lines."""
+    """The parts of the rooms' outlines without a wall, each border once, extended to the walls' centre lines."""
     solid = _bodies(lines).buffer(0.015)
     centres = unary_union([line.shape for line in lines])
     borders: list[Line] = []
@@ -192,7 +192,7 @@ def linemerge_of(shape: shapely.Geometry) -> shapely.Geometry:
 
 
 def _foot(point: tuple[float, float], targets: shapely.Geometry) -> list[tuple[float, float]]:
-    """The nearest place on a line where a border can end, if there is one within a wall's half thickness or so."""
+    """The nearest possible end of a border on a line, if there is one within about half a wall's thickness."""
     if targets.is_empty or targets.distance(Point(point)) > 0.3:
         return []
     _, foot = shapely.ops.nearest_points(Point(point), targets)
@@ -202,7 +202,7 @@ def _foot(point: tuple[float, float], targets: shapely.Geometry) -> list[tuple[f
 def _labelled(
     faces: list[Polygon], drawn: list[tuple[HomeRoom, Polygon]], bodies: Polygon
 ) -> list[tuple[Polygon, int | None]]:
-    """Each face with the place of its room among the drawn ones, -1 - n for the nth room not drawn, None for a shaft."""
+    """Each face with its room's place among the drawn ones, -1 - n for the nth room not drawn, None for a shaft."""
     labels: list[int | None] = []
     slivers = []
     for place, face in enumerate(faces):
@@ -241,7 +241,7 @@ def _add_rooms(labelled: list[tuple[Polygon, int | None]], drawn: list[tuple[Hom
 
 
 def _without_holes(area: Polygon, others: shapely.Geometry) -> list[Polygon]:
-    """A shaft in a room is filled, its walls stand free in it; a room round another one is cut in two."""
+    """The area with shafts filled, whose walls stand free in it; a room round another one is cut in two."""
     for hole in area.interiors:
         inner = Polygon(hole)
         if inner.intersection(others).area > 0.05:
@@ -252,7 +252,7 @@ def _without_holes(area: Polygon, others: shapely.Geometry) -> list[Polygon]:
 
 
 def _corners(area: Polygon) -> list[tuple[float, float]]:
-    """Counter-clockwise seen from above, to the millimetre, without corners on a straight line."""
+    """Corners counter-clockwise seen from above, to the millimetre, without those on a straight line."""
     points = [(round(x, 3), round(z, 3)) for x, z in area.exterior.coords[:-1]]
     points = [p for i, p in enumerate(points) if p != points[i - 1]]
     kept = []

@@ -1,4 +1,4 @@
-"""`read_home`: a home drawn with Sweet Home 3D (`.sh3d` or its `Home.xml`) as plain walls, rooms and pieces in metres.
+"""`read_home`: walls, rooms and pieces of a home drawn with Sweet Home 3D (`.sh3d` or its `Home.xml`), in metres.
 
 Only the ground level is kept. The XML has x to the right, y down the plan and elevation upwards in centimetres, angles
 clockwise seen from above: our X, Z and Y. `envs.house.sweethome.importer` makes a `House` of it.
@@ -65,7 +65,7 @@ class Piece:
     materials: dict[str, str]  # material name -> "#rrggbb"
     is_opening: bool  # a door or window
     sashes: tuple[Sash, ...]
-    fault: str | None  # why it cannot be shown at all
+    fault: str | None  # reason that it cannot be shown at all
     group: str = ""  # name of the group that it belongs to
 
 
@@ -77,11 +77,11 @@ class Home:
     walls: list[HomeWall] = field(default_factory=list)
     rooms: list[HomeRoom] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what was not read, and why
+    notes: list[str] = field(default_factory=list)  # omissions and their reasons
 
 
 def read_home(path: Path) -> Home:
-    """The home in a file. ValueError names the file, what is wrong, and what to do."""
+    """The home in a file. ValueError names the file, the fault and the remedy."""
     with named(path, "not a Sweet Home 3D home that can be read"):
         return _home(_parse(_xml(path)), path.stem)
 
@@ -226,7 +226,7 @@ def _add_pieces(entry: ElementTree.Element, home: Home, *, group: str, hidden: b
 
 
 def _only_boxes(parts: list[ElementTree.Element]) -> bool:
-    """Whether a group is something put together from boxes, known by its own name only (a fireplace, say)."""
+    """True for a group that is put together from boxes and known by its own name only (a fireplace, say)."""
     return bool(parts) and all("texturable" in part.get("catalogId", "").lower() for part in parts)
 
 
