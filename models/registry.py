@@ -18,7 +18,7 @@ OLD_PARTS = {"senses": "observation_encoder", "hearing": "question_input", "seei
 # What stood in the names of agents.
 OLD_NAMES = {
     ", own ends": ", on-policy answerer",
-    ", looks at places": ", spatial attention",
+    ", spatial attention": ", spatial attention",
     ", also turned": ", random heading",
 }
 

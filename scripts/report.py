@@ -35,7 +35,7 @@ def report(
     force: bool = False,
     page: Path | None = None,
 ) -> list[Table]:
-    """Writes everything into `out`, and returns the summary for a terminal. `page` is a file for the short page of results.
+    """Writes everything into `out`, and returns the summary for a terminal. `page` is the file of the short page.
 
     ValueError for runs that cannot be compared, and for a report in `out` that has other lines, unless `force`.
     """

@@ -1,8 +1,8 @@
-"""Where questions' walks begin: far away, 10, 30 and 50 actions before the end, at random; and how far it is from there.
+"""Spawns of questions: far away, 10, 30 and 50 actions before the end, and at random, with the distance from each.
 
-The protocol of Das et al. (2018, Sec. 5): T-k is the pose with k actions of the shortest walk left, STOP included. A walk
-begins in the far fifth of the floor within FARTHEST_M of the goal, drawn from the episode's own id, and is the shortest of
-those that keep clear of things, where there are such: who learns from walks that graze every corner gets stuck at corners.
+The protocol of Das et al. (2018, Sec. 5): T-k is the pose with k actions of the shortest walk left, STOP included. A
+walk begins in the far fifth of the floor within FARTHEST_M of the goal, drawn from the episode's own id. It is the
+shortest of those that keep clear of things, if there are such: an agent that learned to graze corners gets stuck there.
 A random spawn is anywhere within FARTHEST_M: from further away no agent arrives within an episode's actions.
 
 Axes: T poses of a walk, P positions, C cells of a floor.
@@ -83,7 +83,7 @@ def add_spawns(house: House, episodes: Sequence[Episode]) -> list[Episode | None
 def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Episode]:
     """The episodes of a house with another walk and the spawns along it; as they are where no such walk is found.
 
-    Their ids and `number` draw how far away a walk begins, every distance up to FARTHEST_M alike, so that many show what to do
+    Their ids and `number` draw the distance of a walk's start, all up to FARTHEST_M alike, so that many show what to do
     close to the target, looking anywhere. ValueError for an episode without a goal.
     """
     floor, roomy = _floors(house)
@@ -108,7 +108,7 @@ def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Ep
 
 
 def _floors(house: House) -> tuple[Floor, Floor]:
-    """Where an agent can be, and where it keeps clear of things too."""
+    """The floor for an agent, and the part of it that is clear of things."""
     meshes, scene = load_catalog().meshes, build_scene(house, load_catalog())
     return build_floor(house, scene, meshes), build_floor(house, scene, meshes, radius_m=CLEARANCE_M)
 
@@ -116,7 +116,7 @@ def _floors(house: House) -> tuple[Floor, Floor]:
 def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[], Pose]]]) -> list[Walk | None]:
     """The shortest walk to each goal from a drawn pose, on the roomy floor where that is possible; None without one.
 
-    A drawn place may lie where quarter-metre moves lead nowhere, between two chairs for instance; then another is drawn.
+    A drawn place from which quarter-metre moves lead nowhere, between two chairs for instance, is drawn anew.
     """
     walks: list[Walk | None] = [None] * len(wanted)
     for _ in range(STARTS_TRIED):
@@ -145,7 +145,7 @@ def _along(house: House, floor: Floor, field: np.ndarray, walk: Walk) -> dict[st
 
 
 def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_actions: int) -> Spawn:
-    """Where the walk is with so many actions left."""
+    """The pose of the walk with so many actions left."""
     pose = walk.before_end(num_actions)
     return Spawn(
         pose=pose,
@@ -156,7 +156,7 @@ def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_action
 
 
 def rooms_at(house: House, poses: Float64[np.ndarray, "T 3"]) -> Int64[np.ndarray, " T"]:
-    """Index of the room that each pose is in; in the thickness of a wall between rooms the last one, at first the next."""
+    """Index of the room that each pose is in; inside a wall between rooms the last one, at first the next."""
     rooms = np.full(len(poses), -1)
     for index, room in enumerate(house.rooms):
         rooms[inside_polygon(poses, room.polygon)] = index

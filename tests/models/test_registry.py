@@ -58,7 +58,7 @@ def test_an_agent_that_was_saved_with_older_names_loads_and_is_called_by_today_s
     shape = encoder.map_shape
     answerer = SpatialAttentionAnswerer(words, answers, encoder.feature_size, map_shape=shape, earlier_frames=[7])
     navigator = Lstm(words, encoder.feature_size, hidden_size=8)
-    config = {"row": "PACMAN+Q, looks at places, own ends"}
+    config = {"row": "PACMAN+Q, spatial attention, own ends"}
     agent = NeuralAgent(encoder, navigator, answerer, vocabulary, config=config)
     agent.save(tmp_path / "agent.ckpt")
     document = torch.load(tmp_path / "agent.ckpt", weights_only=True)
