@@ -215,5 +215,5 @@ class BoxSource(Source):
             actions=actions,
             poses=np.concatenate([walk.poses for walk in walks]),
             distance_m=np.zeros(len(actions), np.float32),
-            labels=actions,
+            targets=actions,
         )

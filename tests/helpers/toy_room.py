@@ -36,6 +36,7 @@ class Pooled(Encoder):
     """Frames averaged over GRID x GRID places, as an encoder."""
 
     recipe, height_px, width_px, feature_size = "", 224, 224, 3 * GRID**2
+    map_shape = (3, GRID, GRID)
 
     def __init__(self):
         nn.Module.__init__(self)
