@@ -99,8 +99,7 @@ def in_order(agents: Iterable[str]) -> list[str]:
 
 
 def _varied(agent: str) -> str:
-    """Agent that it is a variant of: "PACMAN+Q" for "PACMAN+Q, larger encoder", "random walk" for "random walk: LSTM".
-    """
+    """Agent that it is a variant of: "PACMAN+Q" for "PACMAN+Q, larger encoder", "LSTM+Q" for "LSTM+Q: PACMAN+Q"."""
     return re.split("[,:] ", agent)[0]
 
 

@@ -93,8 +93,7 @@ def _walker(agent: str) -> str:
 
 
 def once_each(signatures: Mapping[str, object]) -> list[str]:
-    """Agents in the given order; of those that walk alike and differ in their answers alone, the one of the shortest
-    name.
+    """Agents in the given order; of those that walk alike with different answers, only the shortest name.
 
     A line "walker: answerer" walks as its walker.
     """
