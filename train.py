@@ -99,7 +99,7 @@ def fit(
 
 
 def run(cfg: DictConfig, folder: Path) -> None:
-    """Runs all stages and `on_finish`; the first of several processes does all but the learning."""
+    """Runs all stages, then `on_finish` in the first of several processes alone."""
     loggers, source = instantiate(cfg.logger), instantiate(cfg.data)
     configuration = OmegaConf.to_container(cfg, resolve=True)
     facts = {"name": cfg.name, "seed": cfg.seed, "configuration": configuration, "data": source.fingerprints()}

@@ -88,7 +88,7 @@ class Replays:
 
 
 def _walked(row: dict) -> dict:
-    """The row, if its walk is valid or missing."""
+    """The row; ValueError if it has a walk that is not valid."""
     poses, actions = row.get("poses") or [], row.get("actions") or []
     if np.array(poses, np.float64).reshape(-1, 3).shape != (len(poses), 3) or not set(actions) <= set(Action):
         raise ValueError("expected poses of three numbers, and actions 0 to 3")

@@ -30,7 +30,7 @@ AT_ONCE = 64  # walks
 
 
 class AnswererRollouts(AnswererData):
-    """Epochs alternate between the ends of the demonstrations and those of each of `walks` rollouts of every question.
+    """Epochs cycle through the ends of the demonstrations and of each of `walks` rollouts of every question.
 
     The agent of `checkpoint` walks, from spawns at most `farthest` actions before the end of the shortest walk. Ends
     are kept under `folder`, a file for each walk, so that a resumed run learns from the same ones. ValueError for an

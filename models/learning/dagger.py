@@ -80,7 +80,10 @@ class DaggerData(NavigatorData):
 
 
 def some_houses(episodes: Sequence[Episode], number: int, rng: np.random.Generator) -> list[Episode]:
-    """All questions of houses drawn at random, until there are `number`; few houses, since loading one costs a walk."""
+    """All questions of houses drawn at random, until there are `number`.
+
+    Few houses are drawn, since loading one takes as long as a walk.
+    """
     by_house: dict[str, list[Episode]] = {}
     for episode in episodes:
         by_house.setdefault(episode.scene_id, []).append(episode)

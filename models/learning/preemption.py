@@ -1,7 +1,8 @@
 """Orderly stop when a cluster takes the machine back: on SIGTERM, or SIGUSR1 from Slurm's `--signal`.
 
-Every finished epoch is in `last.ckpt`, and continues from there to the same bit (`models.learning.callbacks.Reseed`).
-Nothing is saved in the middle of an epoch: the process ends at once, and the same command resumes after the last epoch.
+Every finished epoch is in `last.ckpt`, and a resumed stage repeats the next ones to the bit
+(`models.learning.callbacks.Reseed`). Nothing is saved in the middle of an epoch: the process ends at once, and the same
+command resumes after the last epoch.
 """
 
 import os
