@@ -1,7 +1,9 @@
-"""Plays a trained agent through a split and writes the results table that training ends with.
+"""Plays a trained agent through a split, and writes the results table that training ends with.
 
-python eval.py checkpoint=runs/il/agent.ckpt
-python eval.py checkpoint=... split=val scale=tiny
+Examples:
+
+    python eval.py checkpoint=runs/il/agent.ckpt
+    python eval.py checkpoint=... split=val scale=tiny
 """
 
 import sys

@@ -1,13 +1,13 @@
-"""Fits what an experiment names, stage after stage, and ends with what the experiment makes of it.
+"""Fits an experiment's stages, one after the other, and then calls its `on_finish`.
 
-    python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results table
-    python train.py +experiment=cnn_pretrain        # the encoder that all else sees through
+    python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results
+    python train.py +experiment=cnn_pretrain        # the encoder for all experiments
     python train.py +experiment=il scale=tiny seed=1
     python train.py -m +experiment=il seed=0,1,2    # one run after the other
 
-Everything lands in one run folder, named by the command's words. The same command again continues a run that was cut
-off, with the same numbers as if it had not been, and starts a new folder if the last one came to its end; a sweep (-m)
-skips those that did.
+Everything lands in one run folder, named by the command's words. The same command again continues an interrupted run,
+with the same numbers as without the break. If the last run is complete, it starts a new folder; a sweep (-m) skips
+complete runs.
 """
 
 import hashlib
@@ -36,8 +36,10 @@ LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends com
 
 
 def plain_name(words: str) -> str:
-    """The command's words, fit to be typed again: `+experiment=il scale=tiny` runs in runs/il_scale-tiny. What makes it too
-    long for a folder's name is told apart by eight digits instead."""
+    """The command's words as a folder's name: `+experiment=il scale=tiny` runs in runs/il_scale-tiny.
+
+    Eight digits replace the end of names that are too long for a folder.
+    """
     name = words.replace("+", "").replace("experiment=", "").replace(",", "_").replace("=", "-").replace("/", "-")
     name = name.replace("'", "").replace('"', "").replace(" ", "-")
     if len(name.encode()) > LONGEST_NAME:
@@ -47,7 +49,7 @@ def plain_name(words: str) -> str:
 
 
 def run_name(words: str) -> str:
-    """The same; numbered (il_scale-tiny.2) if a run of that name came to its end."""
+    """`plain_name`, numbered (il_scale-tiny.2) if a run of that name is complete."""
     name, number = plain_name(words), 1
     while (Path("runs") / (numbered := name if number == 1 else f"{name}.{number}") / FINISHED).exists():
         number += 1
@@ -59,14 +61,17 @@ OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
 def build(model: DictConfig, sizes: dict) -> pl.LightningModule:
-    """The module to fit. It gets plain values, since those are what a checkpoint may hold."""
+    """The module to fit. It gets plain values, since a checkpoint may hold no others."""
     return instantiate(model, _partial_=True, _convert_="all")(**sizes)
 
 
 def fit(
     name: str, cfg: DictConfig, data: pl.LightningDataModule, *, loggers: Mapping, callbacks: list[pl.Callback]
 ) -> pl.LightningModule:
-    """Fits one stage, from its last checkpoint if there is one; gives the module with its best weights on validation."""
+    """Fits one stage, from its last checkpoint if there is one.
+
+    Returns the module with the best weights on validation.
+    """
     stage, folder = cfg.stages[name], Path(cfg.run_folder) / name
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     model = build(stage.model, data.sizes)
@@ -94,7 +99,7 @@ def fit(
 
 
 def run(cfg: DictConfig, folder: Path) -> None:
-    """All stages and what is made of them; the first of several processes does what is not learning."""
+    """Runs all stages, then `on_finish` in the first of several processes alone."""
     loggers, source = instantiate(cfg.logger), instantiate(cfg.data)
     configuration = OmegaConf.to_container(cfg, resolve=True)
     facts = {"name": cfg.name, "seed": cfg.seed, "configuration": configuration, "data": source.fingerprints()}

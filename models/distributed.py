@@ -1,8 +1,8 @@
 """Learning in several processes at once: each takes a part of every batch, and all learn from the mean over the whole.
 
-The mean over a batch's decisions is not the mean of its parts' means, as parts differ in how many decisions they hold. So
-sums and counts are added up over all processes, and each weighs its loss such that the gradient that DDP averages is the
-gradient of the whole batch's mean. One process is the case in which every weight is 1.
+The mean over a batch's decisions is not the mean of its parts' means, as parts differ in their number of decisions.
+Sums and counts are therefore added up over all processes. Each process weights its loss so that the gradient averaged
+by DDP is that of the whole batch's mean. A single process has weight 1.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Part = tuple[Tensor, Tensor, int]  # mean loss and accuracy over so many decisio
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What a part of a loss comes to over all processes; `weight` is that of this process's own mean in what it learns from."""
+    """A part of a loss over all processes; `weight` is the factor of this process's own mean in its loss."""
 
     loss: Tensor
     accuracy: Tensor
@@ -27,7 +27,7 @@ class Whole:
 
 
 def add_up(values: Shaped[Tensor, "*shape"]) -> Shaped[Tensor, "*shape"]:
-    """The sum over all processes; `values` itself where there is one. All of them have to call it at the same time."""
+    """The sum over all processes; `values` itself if there is one. All of them must call it at the same time."""
     if not _several():
         return values
     values = values.clone()
@@ -42,8 +42,10 @@ def mean_over_processes(values: Shaped[Tensor, " N"]) -> Tensor:
 
 
 def over_processes(parts: Mapping[str, Part]) -> dict[str, Whole]:
-    """For each part of a loss (planner, controller, ...) what it comes to over all processes; one all-reduce for all of
-    them. ValueError never: a process that has nothing to decide has a count of 0."""
+    """Each part of a loss (planner, controller, ...) over all processes, with one all-reduce for all of them.
+
+    A process without decisions has a count of 0, and raises nothing.
+    """
     if not _several():
         return {name: Whole(loss.detach(), right, count, 1.0) for name, (loss, right, count) in parts.items()}
     rows = [torch.stack([loss.detach(), right, torch.ones_like(loss)]) * count for loss, right, count in parts.values()]

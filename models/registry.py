@@ -1,7 +1,7 @@
-"""`@register`: a module that remembers the arguments it was made with, so that a checkpoint can hold them.
+"""`@register`: modules that remember their arguments, so that a checkpoint can hold them.
 
-A checkpoint names a class and its plain arguments; only classes registered here can be made from it, so a foreign file
-cannot make anything else. What older versions called classes, arguments and parts is still read.
+A checkpoint names a class and its plain arguments. Only classes registered here can be made from it, so that a foreign
+file cannot make anything else. Older names of classes, arguments and parts are still read.
 """
 
 import functools
@@ -15,7 +15,7 @@ REGISTRY: dict[str, type[nn.Module]] = {}
 OLD_CLASSES = {"PlacesAnswerer": "SpatialAttentionAnswerer"}
 OLD_ARGUMENTS = {"also_back": "earlier_frames", "glimpses": "num_heads"}
 OLD_PARTS = {"senses": "observation_encoder", "hearing": "question_input", "seeing": "frame_input"}
-# What stood in the names of agents.
+# Older words in the names of agents.
 OLD_NAMES = {
     ", own ends": ", on-policy answerer",
     ", spatial attention": ", spatial attention",
@@ -41,13 +41,13 @@ def register(cls: type[nn.Module]) -> type[nn.Module]:
 
 
 def describe(module: nn.Module) -> dict:
-    """What `rebuild` needs: class, arguments and weights (on the CPU)."""
+    """Description for `rebuild`: class, arguments and weights (on the CPU)."""
     state = {name: value.detach().cpu() for name, value in module.state_dict().items()}
     return {"class": type(module).__name__, "arguments": module.arguments, "state": state}
 
 
 def rebuild(description: dict) -> nn.Module:
-    """The module that was described, in evaluation mode; ValueError when class, arguments or weights do not fit."""
+    """The described module, in evaluation mode; ValueError if class, arguments or weights do not fit."""
     name = description.get("class")
     name = OLD_CLASSES.get(name, name)
     if name not in REGISTRY:
@@ -62,7 +62,7 @@ def rebuild(description: dict) -> nn.Module:
 
 
 def current_name(agent: str) -> str:
-    """An agent's name in the results table by today's words."""
+    """An agent's name in the results table, in today's words."""
     for old, new in OLD_NAMES.items():
         agent = agent.replace(old, new)
     return agent

@@ -1,11 +1,14 @@
-"""`run.json`: all that is needed to repeat a run, and what it took.
+"""`run.json`: all that is needed to repeat a run, with its time and memory.
 
-command, name, seed, commit      commit ends with "+changes" where files differed from it; a run that was resumed with
-                                other code names each commit, in order
-python, packages, machine       versions of what pyproject.toml names; processor, cores, memory, GPUs, system
-configuration, data             what was composed; what identifies the data, as `source.fingerprints` gives it
-time_s, memory_gb, stages       wall-clock time of all starts added up; the most memory that the (first) process held;
-                                the same of each stage
+- command, name, seed
+- commit: it ends with "+changes" if files differed from it; a run resumed with other code names each commit, in order
+- python; packages: versions of those that pyproject.toml names
+- machine: processor, cores, memory, GPUs, system
+- configuration: the composed one
+- data: the data's identity, from `source.fingerprints`
+- time_s: wall-clock time of all starts added up
+- memory_gb: the most memory that the (first) process held
+- stages: time and memory of each stage
 """
 
 import json
@@ -36,8 +39,10 @@ PROCESS = Path("/proc/self")
 
 
 class RunRecord:
-    """Writes `run.json` into a folder: at once, after each stage, and whenever `write` is called. Times and stages of an
-    earlier start in the same folder are kept and added to. Only the first of several processes writes.
+    """Writes `run.json` into a folder: at once, after each stage, and whenever `write` is called.
+
+    Times and stages of an earlier start in the same folder are kept and added to. Only the first of several processes
+    writes.
     """
 
     def __init__(self, folder: Path, *, name: str, seed: int, configuration: Mapping, data: Mapping) -> None:
@@ -62,7 +67,7 @@ class RunRecord:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Adds what happens inside to the stage's time and memory, also where it is cut off."""
+        """Adds time and memory of its block to the stage's, also if the block is cut off."""
         entry = self.stages.setdefault(name, {"time_s": 0.0, "memory_gb": 0.0})
         before, began = dict(entry), time.monotonic()
         forget_peak_memory()
@@ -80,7 +85,7 @@ class RunRecord:
 
     @rank_zero_only
     def write(self) -> None:
-        """Writes what is known now."""
+        """Writes the current state."""
         self._update()
         self.memory_gb = max([self.memory_gb, *(entry["memory_gb"] for entry in self.stages.values())])
         took = {"time_s": round(self.time_before + time.monotonic() - self.began, 1), "memory_gb": self.memory_gb}
@@ -89,7 +94,7 @@ class RunRecord:
 
 
 def _before(path: Path) -> dict:
-    """What an earlier start wrote, if there was one; ValueError where it cannot be read."""
+    """Record of an earlier start, if there was one; ValueError if it cannot be read."""
     if not path.exists():
         return {}
     with named(path, "not a run's record", "delete it; the run's time so far is lost with it"):
@@ -110,13 +115,13 @@ class UpdateRunRecord(pl.Callback):
 
 
 def command() -> str:
-    """What to type to run this again; a sweep's run is named by its own words."""
+    """Command line that runs this again; a sweep's run has its own words."""
     words = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else sys.argv[1:]
     return shlex.join(["python", Path(sys.argv[0]).name, *words])
 
 
 def commit() -> str:
-    """The commit that is checked out, with `+changes` where files differ from it; `unknown` outside a repository."""
+    """The commit that is checked out, with `+changes` if files differ from it; `unknown` outside a repository."""
     git = ["git", "-C", str(ROOT)]
     try:
         found, changed = (
@@ -148,7 +153,7 @@ def machine() -> str:
 
 
 def forget_peak_memory() -> None:
-    """Starts the measurement of `peak_memory_gb` anew, where the system can (Linux); else it goes on."""
+    """Starts the measurement of `peak_memory_gb` anew, if the system can (Linux); else it goes on."""
     try:
         (PROCESS / "clear_refs").write_text("5")
     except OSError:
@@ -156,7 +161,7 @@ def forget_peak_memory() -> None:
 
 
 def peak_memory_gb() -> float:
-    """The most memory this process has held, mapped files included; 0 where the system does not say."""
+    """The most memory this process has held, mapped files included; 0 if the system does not say."""
     try:
         return int(re.search(r"VmHWM:\s*(\d+) kB", (PROCESS / "status").read_text()).group(1)) * 1024 / 1e9
     except (OSError, AttributeError):

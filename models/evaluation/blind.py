@@ -1,16 +1,15 @@
-"""Models that hear the question and see nothing: what the wording of a question set gives away.
+"""Question-only baselines: accuracies that the wording of a question set allows without any view.
 
-Accuracies of four, by split and question type, each with a 95 % interval:
-- *chance*: the mean over a split's questions of 1/k, k the number of different answers that the question's string has in
-  that split; only where each of the k occurs equally often (balance `paired`), so that nothing that only hears the
-  question does better.
+There are four, by split and question type, each with a 95 % interval:
+- *chance*: the mean over a split's questions of 1/k, for k different answers to the question's string in that split. It
+  exists only where each of the k occurs equally often (balance `paired`), so that no question-only model does better.
 - *majority*: the most frequent answer of train to the same string (`data.questions.balance.MajorityBaseline`).
 - *bag of words*: a linear map of the words' counts.
-- *LSTM*: `models.answerers.frame_attention.QuestionOnly`; the results table has it as "question only".
+- *LSTM*: `models.answerers.frame_attention.QuestionOnly`; the results table calls it "question only".
 
-The same string always gets the same prediction. So the two networks learn from the different strings of train, with
-their answers' counts as soft targets: the same loss as on all repetitions, and far cheaper. When to stop is chosen by the
-loss on val; test has no say in anything. What train never answered counts as missed.
+The same string always gets the same prediction. The two networks therefore learn from the different strings of train,
+with the counts of their answers as soft targets. This gives the same loss as all repetitions, and is far cheaper. The
+loss on val decides when to stop; test decides nothing. Answers that train does not have count as missed.
 
 Axes: S different questions, B of them in a batch, L words, A answers.
 """
@@ -42,7 +41,7 @@ MODELS = CHANCE, MAJORITY, BAG_OF_WORDS, LSTM = ("chance", "majority", "bag of w
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How many of `num` questions a model gets right; of chance, how many it can expect to."""
+    """Number of `num` questions that a model gets right; for chance, the expected number."""
 
     model: str
     split: str
@@ -56,13 +55,13 @@ class Accuracy:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of 95 % (Wilson), as if questions were drawn independently of each other."""
+        """95 % interval (Wilson), as if questions were drawn independently of each other."""
         return wilson_interval(self.right, self.num)
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the two networks learn: Adam, with a learning rate that falls to 0 along a cosine."""
+    """Training settings of the two networks: Adam, with a learning rate that falls to 0 along a cosine."""
 
     lr: float
     batch: int = 128  # strings a step: all where there are no more, else drawn as often as they are asked
@@ -75,9 +74,9 @@ LSTM_TRAINING = Training(lr=0.01)
 
 
 class BagOfWords(nn.Module):
-    """Answers from the words' counts alone, whatever their order. Same interface as `QuestionOnly`.
+    """Answers from the words' counts alone, in any order. Same interface as `QuestionOnly`.
 
-    `</s>` ends each question, so its row is the bias. A word that train has not leaves the logits as they are.
+    `</s>` ends each question, so its row is the bias. A word that train does not have leaves the logits as they are.
     """
 
     def __init__(self, vocabulary_size: int, num_answers: int) -> None:
@@ -99,9 +98,10 @@ def blind_accuracies(
     bag_of_words: Training = Training(lr=0.05, batch=1 << 14, most_steps=300),
     lstm: Training = LSTM_TRAINING,
 ) -> list[Accuracy]:
-    """Of every model, split and question type, and over all types. A split without questions has no entry.
+    """Accuracies of every model by split and question type, and over all types. A split without questions has no entry.
 
-    asked: see `data.questions.counts`; needs train. ValueError where train is empty or answers what `vocabulary` has not.
+    `asked` (see `data.questions.counts`) must have train. ValueError if train is empty, or has an answer that
+    `vocabulary` has not.
     """
     if not asked.get("train"):
         raise ValueError(f"train: expected questions, got none (splits: {list(asked)}); a baseline learns from them")
@@ -121,7 +121,7 @@ def blind_accuracies(
 
 
 def blind_lstm(train: Asked, val: Asked, vocabulary: Vocabulary, *, seed: int = 0) -> QuestionOnly:
-    """The strongest of them, fitted: the blind baseline of every table. Takes seconds."""
+    """Fits the strongest of them, the blind baseline of every table. Takes seconds."""
     return _fitted(_small_lstm, train, val, vocabulary, seed=seed, training=LSTM_TRAINING)
 
 
@@ -134,14 +134,14 @@ def _fitted(
     seed: int,
     training: Training,
 ) -> nn.Module:
-    """The same for the same seed, whatever else has been drawn, and draws nothing from what others draw from."""
+    """Fits with a generator of its own: equal seeds give equal models, and other code's draws stay as they are."""
     with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(seed)
         return fit(kind(len(vocabulary.words), len(vocabulary.answers)), train, val, vocabulary, training=training)
 
 
 def _accuracies(model: str, split: str, right: Mapping[tuple[str, str], float], asked: Asked) -> list[Accuracy]:
-    """Sums how many are right of each string up to types and to all."""
+    """Sums the right answers of each string up to types and to all."""
     sums, totals = Counter(), Counter()
     for key, answers in asked.items():
         for kind in (key[0], ALL):
@@ -152,7 +152,10 @@ def _accuracies(model: str, split: str, right: Mapping[tuple[str, str], float], 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from more, and lose much where other work holds the cores that threads wait for."""
+    """Limits torch to one thread: matrices this small gain nothing from more.
+
+    Several threads lose much time where other work holds the cores that they wait for.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -162,7 +165,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _small_lstm(vocabulary_size: int, num_answers: int) -> QuestionOnly:
-    """Half as wide as the answerers' encoders, and its words lie further apart: it has seconds to find what there is."""
+    """Network with half the answerers' width and wider spread word embeddings: it has only seconds to learn."""
     network = QuestionOnly(vocabulary_size, num_answers, hidden_size=64, dropout=0.2)
     nn.init.normal_(network.question.embedding.weight)
     return network
@@ -201,7 +204,7 @@ def _logits(model: nn.Module, words: Int64[Tensor, "S L"]) -> Float[Tensor, "S A
 
 
 def _counts(asked: Asked, vocabulary: Vocabulary) -> Float[Tensor, "S A"]:
-    """How often each answer is right; those that the vocabulary has not are left out."""
+    """Number of times that each answer is right; answers outside the vocabulary are left out."""
     places = {answer: i for i, answer in enumerate(vocabulary.answers)}
     counts = np.zeros((len(asked), len(places)), np.float32)
     for row, answers in zip(counts, asked.values(), strict=True):
@@ -217,10 +220,9 @@ def soft_cross_entropy(logits: Float[Tensor, "S A"], counts: Float[Tensor, "S A"
 
 
 def fit(model: nn.Module, train: Asked, val: Asked, vocabulary: Vocabulary, *, training: Training) -> nn.Module:
-    """Trains `model` and hands it back as it was at the smallest loss on val.
+    """Trains `model` and returns it as it was at the smallest loss on val.
 
-    Without a val that has answers of the vocabulary it is handed back as it is after the last step. Draws from torch's
-    generator.
+    If val has no answer of the vocabulary, it is returned as it is after the last step. Draws from torch's generator.
     """
     words, counts = _words(train, vocabulary), _counts(train, vocabulary)
     judge = _loss_on(val, vocabulary)
@@ -251,7 +253,7 @@ def _batch(
 ) -> tuple[Int64[Tensor, "B L"], Float[Tensor, "B A"]]:
     """All strings, or `size` of them drawn as often as they are asked, each with the distribution of its answers.
 
-    Drawing them evenly and weighting them gives the same mean, but a gradient that a few frequent strings make noisy.
+    Even draws with weights give the same mean, but a few frequent strings then make the gradient noisy.
     """
     if size >= len(words):
         return words, counts
@@ -261,7 +263,7 @@ def _batch(
 
 
 def _loss_on(asked: Asked, vocabulary: Vocabulary) -> Callable[[nn.Module], float] | None:
-    """The loss on a split, None if it has no answer that the vocabulary has."""
+    """The loss on a split, None if it has no answer of the vocabulary."""
     counts = _counts(asked, vocabulary)
     if not counts.any():
         return None

@@ -1,11 +1,12 @@
-"""What several runs say together: each line's means over questions and seeds, and which differences are more than chance.
+"""Comparison of several runs: each line's means over questions and seeds, and the differences that exceed chance.
 
-Two lines are compared over the seeds that both have; a walk that no training changes stands beside every seed. Intervals resample
-houses, and seeds where there are several, with the same draws for every line (`models.evaluation.statistics`). A difference is shown only by
-CLAIM_SEEDS seeds or more: with fewer, its interval is about other houses for these trained agents, and not about other trainings.
-How far apart trainings are stands beside it.
+A comparison of two lines is over the seeds that both have; an untrained walk stands beside every seed. Intervals
+resample houses, and seeds if there are several, with the same draws for every line (`models.evaluation.statistics`).
 
-d_Δ/d_0 is the mean way nearer over the mean distance at the spawn: the only distance that can be held against other houses.
+A difference is shown only with CLAIM_SEEDS seeds or more. With fewer, its interval is about other houses for these
+trained agents, and not about other trainings. The deviation between trainings stands beside it.
+
+d_Δ/d_0 is the mean way nearer over the mean distance at the spawn. No other distance can be compared across houses.
 """
 
 import re
@@ -38,8 +39,8 @@ AGENTS = (
 )
 LAST_AGENTS = ("HumanNav", "best view", "shortest path", "majority", "question only")
 UNTRAINED_WALKS = ("random walk", "forward only", "nearest frontier", "best view", "shortest path")
-UNTRAINED = ("HumanNav", "majority")  # whose answers are their own, too
-ANSWERS = ("rank", "correct")  # metrics of the answerer, which is trained whoever walks
+UNTRAINED = ("HumanNav", "majority")  # they bring their own answers, too
+ANSWERS = ("rank", "correct")  # metrics of the answerer, which is trained for every walker
 ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
@@ -49,7 +50,7 @@ ABLATIONS = (
     (REFERENCE, "LSTM+Q"),
     (REFERENCE, "forward only"),
     (REFERENCE, "random walk"),
-    ("shortest path", "question only"),  # whether the answerer looks
+    ("shortest path", "question only"),  # shows that the answerer uses the views
     ("shortest path", "majority"),
 )
 PAPER = Path(__file__).with_name("paper_table1.yaml")
@@ -58,7 +59,7 @@ ALL = "all"  # question types
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A column of the table: `sum(above) / sum(below)`, where no `below` is the number of questions."""
+    """A column of the table: `sum(above) / sum(below)`; without `below`, the divisor is the number of questions."""
 
     name: str
     heading: str
@@ -87,8 +88,10 @@ METRICS = _metrics()
 
 
 def in_order(agents: Iterable[str]) -> list[str]:
-    """Each once, as the table has them: who knows nothing, who learns, who knows the way, who does not walk. Variants follow what
-    they vary, by name."""
+    """Each agent once, in the table's order: baselines, trained agents, then agents that know the way or do not walk.
+
+    Variants follow the agent that they vary, by name.
+    """
     names = list(dict.fromkeys(agents))
     others = [of for of in map(_varied, names) if of not in (*AGENTS, *LAST_AGENTS)]
     order = [*AGENTS, *others, *LAST_AGENTS]
@@ -96,13 +99,16 @@ def in_order(agents: Iterable[str]) -> list[str]:
 
 
 def _varied(agent: str) -> str:
-    """What it is a variant of: "PACMAN+Q" of "PACMAN+Q, larger encoder", "shortest path" of "shortest path: whose answers"."""
+    """Agent that it is a variant of: "PACMAN+Q" for "PACMAN+Q, larger encoder", "LSTM+Q" for "LSTM+Q: PACMAN+Q"."""
     return re.split("[,:] ", agent)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What all runs played, by line: `questions` of each spawn, in one order, and each line's rows in that order by seed."""
+    """Results of all runs by line.
+
+    `questions` of each spawn are in one order; `rows` has each line's rows in that order, by seed.
+    """
 
     questions: dict[str | None, list[str]]
     rows: dict[Place, dict[int | str, list[Played]]]
@@ -115,23 +121,23 @@ class Lines:
         return [agent for agent in self.agents if (agent, spawn) in self.rows]
 
     def about(self, spawn: str | None) -> list[Played]:
-        """Any line's rows at the spawn, for what is about the question alone."""
+        """Any line's rows at the spawn, for facts about the question alone."""
         return next(iter(self.rows[self.of_spawn(spawn)[0], spawn].values()))
 
     def values(self, agent: str, spawn: str | None, name: str) -> Float64[np.ndarray, "S Q"]:
-        """Of each seed and question; NaN where a row has none."""
+        """Values of each seed and question; NaN where a row has none."""
         seeds = self.rows[agent, spawn].values()
         return np.array([[row.values[name] for row in rows] for rows in seeds], np.float64)
 
     def heard(self, agent: str, spawn: str | None, name: str) -> Float64[np.ndarray, "S Q"]:
-        """The same of those who do not walk, over the questions of a spawn; NaN for questions that they did not hear."""
+        """Values of lines without walks over the questions of a spawn; NaN for questions that they did not get."""
         place = {episode: n for n, episode in enumerate(self.questions[None])}
         values = np.pad(self.values(agent, None, name), ((0, 0), (0, 1)), constant_values=np.nan)
         return values[:, [place.get(episode, -1) for episode in self.questions[spawn]]]
 
 
 def gather(runs: Sequence[Run]) -> Lines:
-    """Lines of runs that `models.evaluation.runs.read_runs` let pass: several seeds of a line come from several runs."""
+    """Lines of runs that `models.evaluation.runs.read_runs` accepts: several seeds of a line come from several runs."""
     questions: dict[str | None, list[str]] = {}
     rows: dict[Place, dict[int | str, list[Played]]] = {}
     for run in runs:
@@ -147,8 +153,11 @@ def bootstrap_of(lines: Lines, spawn: str | None, resamples: int = 2000) -> Boot
 
 
 def estimates(lines: Lines, *, resamples: int = 2000) -> list[dict]:
-    """Long form: agent, spawn, question type ("all", or one, for the accuracy), metric, mean, low, high (95 %), seed_sd (NaN
-    for one seed), questions, houses, seeds."""
+    """Estimates in long form, one for each line, question type and metric.
+
+    Entries: agent, spawn, question_type ("all"; for the accuracy also each type), metric, mean, low, high (95 %),
+    seed_sd (NaN for one seed), questions, houses, seeds.
+    """
     out = []
     for spawn in lines.questions:
         about = lines.about(spawn)
@@ -171,13 +180,16 @@ def estimates(lines: Lines, *, resamples: int = 2000) -> list[dict]:
 
 
 def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: int = 2000) -> list[dict]:
-    """Long form: agent, minus, spawn, metric, difference, low, high (95 %, paired), excludes_zero, questions, seeds, seed_sd,
-    shown.
+    """Paired differences in long form, one for each pair, spawn and metric.
 
-    Each is over the seeds that both lines have; lines that share none have no entry. `seed_sd` is the standard deviation of
-    the difference between trainings: measured between those seeds, or for a single one expected from all lines of several
-    seeds (NaN where there are none). `shown`: the interval excludes zero, and CLAIM_SEEDS seeds or more stand behind it,
-    or no training at all (seeds 0). Who does not walk is held against walkers over the questions of each spawn.
+    Entries: agent, minus, spawn, metric, difference, low, high (95 %, paired), excludes_zero, questions, seeds,
+    seed_sd, shown.
+
+    - Each is over the seeds that both lines have; lines that share none have no entry.
+    - seed_sd: the standard deviation of the difference between trainings, measured between those seeds. For a single
+      seed it is the one expected from all lines of several seeds (NaN if there are none).
+    - shown: the interval excludes zero, and CLAIM_SEEDS seeds or more stand behind it, or no training at all (seeds 0).
+    - Lines without walks are compared with others over the questions of each spawn.
     """
     out = []
     metrics = [metric for metric in METRICS if metric.name != "d_0"]
@@ -209,8 +221,10 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
 
 
 def untrained(agent: str, metric: Metric) -> bool:
-    """Whether no training changes the line's figure. Who walks by rule walks alike for every seed, but the answers are those
-    of the answerer that was trained with the seed."""
+    """True if no training changes the line's figure.
+
+    Walks by rule are the same for every seed; their answers come from the answerer trained with the seed.
+    """
     return agent in UNTRAINED or (metric.name not in ANSWERS and agent.split(": ")[0] in UNTRAINED_WALKS)
 
 
@@ -236,7 +250,10 @@ def _seeds(lines: Lines, agent: str, spawn: str | None) -> list[int | str]:
 
 
 def _expected_deviation(lines: Lines, spawn: str | None, metric: Metric) -> float:
-    """Between trainings of one line: the root mean square over all trained lines of several seeds, NaN if there are none."""
+    """Deviation between trainings of one line: the root mean square over all trained lines of several seeds.
+
+    NaN if there are none.
+    """
     trained = [agent for agent in lines.of_spawn(spawn) if not untrained(agent, metric)]
     columns = (_column(*_values(lines, agent, spawn, metric)) for agent in trained)
     deviations = np.array([_deviation(ratios_of_seeds(column)) for column in columns])
@@ -258,8 +275,10 @@ def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tup
 
 
 def nearest_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
-    """Differences that the table is read for: ablations first, with and without the question, fine-tuned or not, variants
-    against the line that they vary."""
+    """Pairs that the table is read for.
+
+    Ablations come first, then with and without the question, fine-tuned or not, and variants against their origin.
+    """
     with_question = [(f"{agent}+Q", agent) for agent in agents]
     variants = [(agent, of) for agent in agents if (of := _varied(agent)) != agent]
     wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *_tuned(agents), *variants]
@@ -267,9 +286,11 @@ def nearest_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:
-    """What was fine-tuned against what it began with, as ready to stop as it was and as `eval.py stop_odds=` made it: the
-    agents whose name begins as its own and goes on longest. Then, for lines "start: tuned" with the start's walks and the
-    tuned one's answers, the two apart."""
+    """Fine-tuned agents against their starts, with the original stop_odds and with those of `eval.py stop_odds=`.
+
+    A start is the agent with the longest name that the tuned one's name begins with. Lines "start: tuned" have the
+    start's walks and the tuned one's answers; further pairs use them to separate the two.
+    """
     names = {agent: agent.split(", stop_odds ")[0] for agent in agents if "-RL" not in agent}
     mixed = [agent for agent in agents if ": " in agent and "-RL" in agent]
     pairs = []
@@ -280,7 +301,7 @@ def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def told_apart(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """For lines "walker: who answers", what the answers alone change, and what the walks alone change."""
+    """Pairs for lines "walker: answerer" that separate the change by the answers from the change by the walks."""
     parts = [(line, *line.split(": ", 1)) for line in lines]
     return [pair for line, walker, answerer in parts for pair in ((line, walker), (answerer, line))]
 
@@ -300,9 +321,9 @@ def paper_estimates() -> list[dict]:
 
 
 def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> Float64[np.ndarray, "S Q T"] | None:
-    """Metres to the target after each of `num_steps` actions, of each seed; who has stopped stays where it is.
+    """Metres to the target after each of `num_steps` actions, of each seed; a stopped agent stays in place.
 
-    None where a row has no `distances`.
+    None if a row has no `distances`.
     """
     seeds = list(lines.rows[agent, spawn].values())
     if any(row.distances is None for rows in seeds for row in rows):
@@ -324,7 +345,7 @@ def _column(above: Float64[np.ndarray, "S Q"], below: Float64[np.ndarray, "S Q"]
 
 
 def _each(items: Sequence[tuple[Columns, ...]], estimate: Callable) -> list[tuple[float, float, float, int]]:
-    """What `estimate` makes of each item's columns, in their order; those of as many seeds are done at once."""
+    """Result of `estimate` for each item's columns, in their order; items of equally many seeds are done at once."""
     found: list = [None] * len(items)
     groups: dict[int, list[int]] = {}
     for place, (column, *_) in enumerate(items):

@@ -1,14 +1,18 @@
-"""Plays agents through questions and gives one row for each question, setting and agent.
+"""Evaluation: plays agents through questions and gives one row for each question, setting and agent.
 
-`data.demonstrations.spawn_settings` says where a question is spawned; an episode ends with STOP or after its world's number
-of actions (Das et al. 2018, Sec. 5: 100). Agents that only walk are answered for by the trained agent's answerer, or by others that
-`play` is given, from the last frames of history and
-walk, or from all of them. An answer is one that train gave to questions of that kind.
+`data.demonstrations.spawn_settings` defines the spawns. An episode ends with STOP, or after its world's number of
+actions (Das et al. 2018, Sec. 5: 100). The trained agent's answerer, or others given to `play`, answers for agents that
+only walk. It sees the last frames of history and walk, or all of them. Answers are limited to those that train gave to
+questions of that kind.
 
-A row: agent, spawn (the setting), episode_id, scene_id, question_type, question, answer; what `envs.metrics.walk_metrics`
-gives; seen, 1 where the last view shows the target (`envs.metrics.target_shares`); collisions; predicted, correct (0 or 1), rank of
-the true answer; actions, poses and distances (metres to the goal at each pose) of the walk. What a line of the table does
-not have (a walk, for those who only hear the question) is None.
+A row has
+- agent, spawn (the setting), episode_id, scene_id, question_type, question, answer;
+- the results of `envs.metrics.walk_metrics`; seen, 1 if the last view shows the target (`envs.metrics.target_shares`);
+  collisions;
+- predicted, correct (0 or 1), rank of the true answer;
+- actions, poses and distances (metres to the goal at each pose) of the walk.
+
+Values that a line does not have are None, such as the walk of a question-only baseline.
 
 Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
 """
@@ -43,14 +47,17 @@ from eqa.models.evaluation.blind import blind_lstm
 
 
 def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[SpawnPoint]]:
-    """All questions in all settings in which they count; those of a house stay together, so that few are loaded at once."""
+    """All questions in all settings in which they count.
+
+    Questions of a house stay together, so that few houses are loaded at once.
+    """
     valid = [s for row in range(len(demos)) for setting in settings if (s := spawn_point(demos, row, setting))]
     for begin in range(0, len(valid), size):
         yield valid[begin : begin + size]
 
 
 class Evaluation:
-    """Everything that all agents share: world, demonstrations, encoder, answerer. `lockstep` episodes go side by side."""
+    """World, demonstrations, encoder and answerer, shared by all agents. `lockstep` episodes run side by side."""
 
     def __init__(
         self, agent: NeuralAgent, source: Source, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
@@ -82,8 +89,8 @@ class Evaluation:
     ) -> list[dict]:
         """Rows of all agents, agent by agent, setting by setting.
 
-        `answered_by` gives for an agent's name the lines that are made of its walks, each with its answerer. An agent that is
-        not among them is one line, of its own answers if it answers and else of those of the trained agent's answerer.
+        `answered_by` maps an agent's name to the lines that are made of its walks, each with its answerer. Any other
+        agent is one line: with its own answers if it gives some, else with those of the trained agent's answerer.
         """
         todo = list(batches(self.demos, settings, self.lockstep))
         rows: dict[str, list[dict]] = {}
@@ -155,7 +162,7 @@ class Evaluation:
     def _measured(
         self, batch: Sequence[SpawnPoint], walked: Trajectories, simulator: Simulator
     ) -> list[tuple[dict, dict]]:
-        """Of each walk what is measured, and what is recorded; whoever answers."""
+        """Measurements and record of each walk; both are independent of the answerer."""
         episodes = [self.demos.episodes[s.row] for s in batch]
         in_room = walked.regions == np.array([e.target_room for e in episodes])[:, None]
         metrics = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
@@ -183,9 +190,9 @@ class Evaluation:
         features: Float16[np.ndarray, "N S F"] | None,
         simulator: Simulator,
     ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
-        """Features that are answered from, of history and walk, whoever walked; and which of them are there.
+        """Features of history and walk that are answered from, for any walker, and a mask of the frames that exist.
 
-        `features` are what an agent has computed of its own steps; other views are looked at anew.
+        `features` are those that an agent has computed of its own steps; other views are rendered again.
         """
         ends = [spawn.known + int(views) for spawn, views in zip(batch, walked.num_views, strict=True)]
         if answerer.num_frames is None:  # all of them
@@ -225,15 +232,14 @@ class Evaluation:
         features: torch.Tensor | None,
         mask: torch.Tensor | None = None,
     ) -> list[dict]:
-        """What an answerer says to each; the blind baseline needs no frames."""
+        """The answers of an answerer to all questions; the blind baseline needs no frames."""
         vocabulary = self.agent.vocabulary
         asked = [e.question for e in episodes]
         said = answerer(features, torch.from_numpy(vocabulary.encode_batch(asked)), mask).numpy()
         return _judge(episodes, np.where(vocabulary.of_kind(asked), said, -np.inf), vocabulary.answers)
 
     def blind(self) -> list[dict]:
-        """Rows of those who answer without walking: the majority answer of each question, and the strongest model of
-        `models.evaluation.blind`."""
+        """Rows of the baselines without walks: the majority answer, and the best of `models.evaluation.blind`."""
         episodes, vocabulary = self.demos.episodes, self.agent.vocabulary
         train, val = (self.source.episodes(split) for split in ("train", "val"))
         hears = blind_lstm(tally(train), tally(val), vocabulary)
@@ -292,7 +298,7 @@ def _judge(episodes: Sequence[Episode], scores: np.ndarray, answers: Sequence[st
 
 
 def judged(episodes: Sequence[Episode], said: Sequence[Answer], known: Sequence[str]) -> list[dict]:
-    """Answers in words: right where they are the same but for case and spaces; ranked where they come with scores."""
+    """Judges answers in words: right if equal up to case, spaces and a full stop; ranked if they come with scores."""
     ranks: list[float | None] = [None] * len(said)
     for n, (episode, answer) in enumerate(zip(episodes, said, strict=True)):
         if answer.scores is not None:

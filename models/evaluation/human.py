@@ -1,7 +1,8 @@
-"""`Game`: a person walks in an agent's place, under its limits, and every walk is kept: HumanNav of Das et al. (2018, Table 1).
+"""`Game`: a person walks in an agent's place, under its limits (HumanNav of Das et al. 2018, Table 1).
 
-The person gets what the agent gets: the question, the walk that led to the spawn where there is one, the same view, the
-same actions, as many of them at most, and no map. The answer is one of the vocabulary's.
+The person gets the agent's input: the question, the walk that led to the spawn if there is one, and the same view. The
+actions and their largest number are the same, and there is no map. The answer is one of the vocabulary's. Every walk is
+stored.
 
 Axes: T actions of a walk; it has T + 1 poses.
 """
@@ -38,7 +39,7 @@ READY, WALKING, ANSWERING, DONE = "ready", "walking", "answering", "done"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question and where its walk begins, a key of `Episode.spawns`."""
+    """A question and the spawn of its walk, a key of `Episode.spawns`."""
 
     episode: Episode
     spawn: str
@@ -52,9 +53,9 @@ class Task:
 
 
 def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task]:
-    """The questions that an evaluation plays from `spawn`, the houses in turn, so that nobody learns one by heart soon.
+    """The questions that an evaluation plays from `spawn`, houses in turn, so that nobody learns one by heart soon.
 
-    ValueError for a spawn that there is not, and where no question has it.
+    ValueError for an unknown spawn, and if no question has it.
     """
     if spawn not in SPAWNS:
         raise ValueError(f"spawn: expected one of {SPAWNS}, got {spawn!r}")
@@ -73,8 +74,8 @@ def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task
 class Game:
     """One task after the other: `begin`, then `act` until the walk ends, then `answer`, which stores it.
 
-    Tasks whose walks are in `folder` already are left out. `configuration` is what the features depend on; ValueError where
-    the folder's walks have another one. What is asked for at the wrong time is a ValueError too, and changes nothing.
+    Tasks with a walk in `folder` are left out. The features depend on `configuration`; ValueError if the folder's walks
+    have another one. A call at the wrong time is a ValueError too, and changes nothing.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Game:
         self._next()
 
     def state(self) -> dict:
-        """What the page shows, as JSON can hold it: never where the person is, nor the answer."""
+        """State for the page, ready for JSON; it has neither the person's position nor the answer."""
         known = {
             "phase": self.phase,
             "saved": len(self.rows),
@@ -112,7 +113,7 @@ class Game:
         return known | ({"answers": list(self.answers)} if self.phase == ANSWERING else {})
 
     def history(self) -> list[str]:
-        """What was seen on the way to the spawn, as pictures; empty at a random spawn."""
+        """Views on the way to the spawn, as pictures; empty at a random spawn."""
         self._expect(READY)
         poses = self.tasks[0].history
         if not len(poses):
@@ -121,13 +122,13 @@ class Game:
         return [picture(frame, "JPEG") for frame in frames]
 
     def begin(self) -> None:
-        """Shows the first view; from here on time counts."""
+        """Shows the first view; time counts from here on."""
         self._expect(READY)
         self._see()
         self.phase, self.began, self.started = WALKING, datetime.now(UTC).isoformat(), self.clock()
 
     def act(self, action: int, step: int) -> None:
-        """Takes an action; `step` is the number of those before it, so that none that is sent twice counts twice."""
+        """Takes an action; `step` is the number of earlier ones, so that an action sent twice counts once."""
         self._expect(WALKING)
         if step != self.walk.steps[0]:
             raise ValueError(f"step: expected {self.walk.steps[0]}, the number of actions up to now, got {step}")
@@ -140,7 +141,7 @@ class Game:
             self.phase = ANSWERING
 
     def answer(self, answer: str) -> Path:
-        """Stores the walk with its answer, and goes on to the next task; the file that was written."""
+        """Stores the walk with its answer, and goes on to the next task; returns the written file."""
         self._expect(ANSWERING)
         if answer not in self.answers:
             raise ValueError(f"answer: expected one of the vocabulary's {len(self.answers)}, got {answer!r}")
@@ -188,7 +189,7 @@ class Game:
 
 
 def row_of(task: Task, walked: Trajectories, answer: str, *, seen: bool) -> dict:
-    """A walk as a row of metrics.jsonl, see `models.evaluation.evaluate`; a person ranks no answers, so `rank` is None."""
+    """A walk as a row of metrics.jsonl (`models.evaluation.evaluate`); `rank` is None, as a person ranks no answers."""
     episode = task.episode
     in_room = walked.regions == episode.target_room
     measured = walk_metrics(walked.distances_m, in_room, walked.actions, walked.num_actions, walked.path_m)
@@ -214,7 +215,10 @@ def row_of(task: Task, walked: Trajectories, answer: str, *, seen: bool) -> dict
 
 
 def collect(folder: Path) -> tuple[Path, list[dict]] | None:
-    """Joins all walks under `folder` in one file and writes its metrics.jsonl; that file and the rows, None without walks."""
+    """Joins all walks under `folder` in one file, and writes their metrics.jsonl.
+
+    Returns the file and the rows, None without walks.
+    """
     if (path := join_walks(folder)) is None:
         return None
     rows = [walk.row for walk in load_walks(folder)]

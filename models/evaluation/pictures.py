@@ -79,7 +79,7 @@ def plan_image(
 
 
 def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:
-    """A walk on a floor plan: a dot at its start, a wedge that looks ahead at its end."""
+    """A walk on a floor plan: a dot at its start, and at its end a wedge in the agent's direction of view."""
     x, z, heading = np.array(poses, dtype=float).T
     axis.plot(x, z, style, color=color, linewidth=1.8, label=label, zorder=7)
     axis.plot(x[0], z[0], "o", color=color, markersize=5, zorder=7)
@@ -87,7 +87,7 @@ def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label
 
 
 def frames_along(world: World, scene_id: str, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
-    """What is seen from each pose of a walk."""
+    """Views from each pose of a walk."""
     simulator = world.open([scene_id], num_agents=1)
     return simulator.look(np.zeros(len(poses), np.int64), np.array(poses))["rgb"].cpu().numpy()
 
@@ -107,7 +107,7 @@ def plan_of_walk(
     walks: Sequence[tuple],
     views: Sequence[tuple[str, np.ndarray]],
 ) -> None:
-    """Writes a floor plan beside what was seen. Each walk is (poses, color, label, line style), each view (label, frame)."""
+    """Writes a floor plan beside the views. A walk is (poses, color, label, line style), a view (label, frame)."""
     figure = plt.figure(figsize=(12.5, 7), layout="constrained")
     plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     axis = plan.subplots()
@@ -129,7 +129,7 @@ def plan_of_walk(
 
 
 def film(path: Path, frames: np.ndarray, captions: Sequence[Sequence[str]], *, scale: int = 2, hold: int = 12) -> None:
-    """Writes a GIF of frames (T, H, W, 3) with lines of text under each; the last frame is held `hold` times as long."""
+    """Writes a GIF of frames (T, H, W, 3) with lines of text under each; the last one lasts `hold` times as long."""
     font = ImageFont.load_default(size=15)
     height, width = frames.shape[1] * scale, frames.shape[2] * scale
     lines = max(len(caption) for caption in captions)

@@ -70,8 +70,10 @@ MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
 
 def line_styles(agents: Sequence[str]) -> dict[str, dict]:
-    """Colour and dashes of each agent; the one of a pair that does not hear the question is paler and dashed. What is called
-    "walker: who answers" is drawn as that walker."""
+    """Colour and dashes of each agent; the one of a pair that does not get the question is paler and dashed.
+
+    A line "walker: answerer" is drawn as its walker.
+    """
     others = iter(OTHER_COLORS * len(agents))
     families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(map(_family, agents))}
     looks = {}
@@ -91,8 +93,10 @@ def _walker(agent: str) -> str:
 
 
 def once_each(signatures: Mapping[str, object]) -> list[str]:
-    """Of agents that walk alike, for they differ in their answers alone, the one with the shortest name; in the given order.
-    What is called "walker: who answers" walks as that walker does."""
+    """Agents in the given order; of those that walk alike with different answers, only the shortest name.
+
+    A line "walker: answerer" walks as its walker.
+    """
     shortest = {}
     for agent in sorted(signatures, key=len, reverse=True):
         shortest[signatures.get(_walker(agent), signatures[agent])] = agent
@@ -102,7 +106,7 @@ def once_each(signatures: Mapping[str, object]) -> list[str]:
 def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
     """Bars of d_Δ/d_0: a panel for each spawn, a bar for each agent with its interval, the paper's value as a diamond.
 
-    What is below the left end stands there as a number. False, and no picture, where no one walks.
+    Values beyond the left end stand there as a number. False, and no picture, if no line has walks.
     """
     ours, paper = (
         {key: of_line["ratio"] for key, of_line in by_line(found).items() if "ratio" in of_line}
@@ -153,7 +157,7 @@ def _ratio_panel(
 
 
 def _paper_mark(axis: Axes, value: float, height: float, left: float, after: float) -> None:
-    """The paper's value; where it is left of the left end, an arrow and the number, `after` it."""
+    """The paper's value; beyond the left end, an arrow followed by the number, at `after`."""
     if value >= left:
         axis.plot(value, height, **PAPER_MARK)
     else:
@@ -164,8 +168,8 @@ def _paper_mark(axis: Axes, value: float, height: float, left: float, after: flo
 def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
     """Metres to the target after each action, mean over questions with its 95 % band; a panel for each spawn.
 
-    Of more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, where no line has `distances` in
-    all its rows.
+    If there are more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, if no line has
+    `distances` in all its rows.
     """
     found = {}
     for spawn in lines.questions:
@@ -200,8 +204,10 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
 
 
 def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]:
-    """A picture for each stage that left a log: a panel for each metric over epochs, a line for each run, its row's colour.
-    What was learned by walking has a picture of its own, for its metrics are others."""
+    """A picture for each logged stage: a panel for each metric over epochs, a line for each run in its row's colour.
+
+    Reinforcement learning has a picture of its own, because its metrics are others.
+    """
     stages: dict[str, list[tuple[str, dict]]] = {}
     for run in runs:
         for logs in sorted(run.folder.glob("*/log")):

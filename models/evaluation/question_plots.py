@@ -1,7 +1,7 @@
 """`draw`: a set of questions on one page of plots, as wide as A4 or 1600 pixels.
 
-What is asked beside the paper's shares, what can be answered without looking, answers of each type, and how balanced, long,
-frequent and far away the questions are. The figures are those of `models.evaluation.question_tables`.
+The panels show shares of the types beside the paper's, blind accuracies, answers of each type, and the balance, length,
+frequency and distance of the questions. The figures are those of `models.evaluation.question_tables`.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 
 WIDTH_IN, ROW_IN, DPI = 11.7, 2.7, 137
 COLUMNS = 3
-LONGEST = 18  # bars of answers and words; what is rarer is summed up
+LONGEST = 18  # bars of answers and words; rarer ones are summed up
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -39,7 +39,7 @@ Panel = Callable[[Axes], None]
 
 
 def draw(counts: Counts, blind: Sequence[Accuracy], path: Path, *, title: str) -> None:
-    """Writes the page as a PNG. It is the longer the more question types there are."""
+    """Writes the page as a PNG. It grows with the number of question types."""
     colors = {kind: plt.get_cmap("tab20")(2 * i % 20 + i // 10 % 2) for i, kind in enumerate(all_types(counts))}
     panels = _panels(counts, colors)
     rows = 1 + -(-len(panels) // COLUMNS)
@@ -101,7 +101,7 @@ def _draw_types(axis: Axes, counts: Counts, colors: Mapping) -> None:
 
 
 def _draw_blind(axis: Axes, blind: Sequence[Accuracy]) -> None:
-    """Accuracies without looking on the split by which one judges: test, else val, else train."""
+    """Blind accuracies on the split for judgement: test, else val, else train."""
     splits = {entry.split for entry in blind}
     split = next(name for name in ("test", "val", "train") if name in splits)
     found = {(entry.question_type, entry.model): entry for entry in blind if entry.split == split}
@@ -113,7 +113,7 @@ def _draw_blind(axis: Axes, blind: Sequence[Accuracy]) -> None:
         entries = [found[kind, model] for kind in kinds]
         mean = np.array([entry.mean for entry in entries])
         spread = None
-        if model != CHANCE:  # which is known, not measured
+        if model != CHANCE:  # chance is known, not measured
             low, high = np.array([entry.interval for entry in entries]).T
             spread = 100 * np.maximum([mean - low, high - mean], 0)
         style = {"ecolor": "#333333", "elinewidth": 0.8, "capsize": 2}
@@ -164,7 +164,7 @@ def _draw_entropies(axis: Axes, *, of_types: Mapping[str, Sequence[float]], colo
 def _whole_numbers(
     axis: Axes, *, of_types: Mapping[str, Sequence[int]], colors: Mapping, of: str, title: str, log: bool = False
 ) -> None:
-    """A histogram of whole numbers, stacked by type; `of` is what is counted on the other axis."""
+    """A histogram of whole numbers, stacked by type; `of` names the unit of the other axis."""
     axis.hist(
         list(of_types.values()),
         _whole_edges([value for values in of_types.values() for value in values]),
@@ -185,7 +185,7 @@ def _whole_edges(values: Sequence[int]) -> np.ndarray:
 
 
 def _walk_panels(counts: Counts) -> list[Panel]:
-    """A panel a measure with a line for each spawn; one that says so where no question has any."""
+    """One panel for each measure, with a line for each spawn; a panel with a remark if no question has any."""
     values, num = walks(counts), sum(found.num for found in counts.values())
     if not values:
         return [partial(_nothing, title="shortest walks", text=f"None of {num} questions\nsays where a walk begins.")]

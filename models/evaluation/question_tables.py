@@ -1,6 +1,7 @@
-"""Tables about a set of questions, for a terminal and as Markdown, with the paper's numbers beside it where it has some.
+"""Tables about a set of questions, for a terminal and as Markdown, beside the paper's numbers if it has some.
 
-The paper: Das et al. 2018, Fig. 3 (sizes; shares of the types as `data/questions/questions.yaml` reads them, set `eqa_v1`).
+The paper: Das et al. 2018, Fig. 3 (sizes, and shares of the types, which `data/questions/questions.yaml` holds as set
+`eqa_v1`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +21,17 @@ from eqa.models.evaluation.run_tables import markdown
 
 PAPER_SET = "eqa_v1"
 PAPER_SIZES = {"train": (643, 147, 4246), "val": (67, 104, 506), "test": (57, 105, 529)}  # houses, unique, questions
-NAMED = 12  # answers and words that are named before the rest is summed up
+NAMED = 12  # answers and words with a name of their own; the rest is summed up
 
 Counts = Mapping[str, SplitCounts]  # of each split
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table before it is known where it will be read. `notes` stand below it; `words` are headings of more columns
-    than the first that hold no numbers."""
+    """A table that is independent of the medium. `notes` stand below it.
+
+    `words` are headings of further columns without numbers, besides the first.
+    """
 
     title: str
     headings: Sequence[str]
@@ -37,7 +40,7 @@ class Sheet:
     words: Sequence[str] = ()
 
     def for_terminal(self) -> Table:
-        """Repeated names of the first column stand there once."""
+        """Table that shows repeated names of the first column once."""
         style = {"box": box.SIMPLE, "padding": 0, "pad_edge": False}  # fits 80 columns
         table = Table(
             title=f"\n{self.title}", caption=self.notes, caption_justify="left", title_justify="left", **style
@@ -82,7 +85,7 @@ def blind_of(counts: Counts, *, seed: int = 0) -> list[Accuracy]:
 
 
 def overview(counts: Counts, blind: Iterable[Accuracy], steps: Mapping[str, Mapping[str, int]]) -> list[Sheet]:
-    """What one wants to see of each set that is made. `steps`: how many questions each step of making it left."""
+    """Main tables of each new set. `steps`: the number of questions that each step of making it left."""
     return [
         sizes_sheet(counts),
         types_sheet(counts),
@@ -136,7 +139,7 @@ def _most_common(counted: Sequence[tuple[str, int]]) -> str:
 
 
 def blind_sheet(accuracies: Iterable[Accuracy]) -> Sheet:
-    """One line a split and type; all types last."""
+    """One line for each split and type; all types last."""
     cells: dict[tuple[str, str], dict[str, Accuracy]] = {}
     for entry in accuracies:
         cells.setdefault((entry.split, entry.question_type), {})[entry.model] = entry
@@ -160,7 +163,7 @@ def blind_sheet(accuracies: Iterable[Accuracy]) -> Sheet:
 
 
 def _cell(entry: Accuracy | None) -> str:
-    """With its interval, but for chance, which is known and not measured."""
+    """Accuracy with its interval; chance has none, because it is known and not measured."""
     if entry is None or entry.model == CHANCE:
         return "-" if entry is None else f"{100 * entry.mean:.1f}"
     low, high = entry.interval
@@ -182,7 +185,7 @@ def entropies(asked: Asked) -> dict[str, list[float]]:
 
 
 def strings_sheet(counts: Counts) -> Sheet:
-    """How well the different strings of a type are balanced."""
+    """Balance of the different strings of a type."""
     asked, scenes = pooled(judged(counts)), scenes_per_question(judged(counts))
     least, lines = load_rules().balance.min_entropy, []
     for kind, entropy in entropies(asked).items():
@@ -215,7 +218,7 @@ def walks(counts: Counts) -> dict[tuple[str, str], np.ndarray]:
 
 
 def walks_sheet(counts: Counts) -> Sheet:
-    """How far it is from where walks begin to the goal. Questions that do not know it are left out, and counted."""
+    """Distance from spawns to the goal. Questions without it are left out, and counted."""
     num, lines = sum(found.num for found in counts.values()), []
     for (spawn, measure), values in walks(counts).items():
         figures = (f"{value:.1f}" for value in (values.mean(), *np.quantile(values, (0.05, 0.5, 0.95))))
@@ -226,6 +229,6 @@ def walks_sheet(counts: Counts) -> Sheet:
 
 
 def _spread(values: Sequence[float], decimals: int = 0) -> str:
-    """Mean, and between which values nine of ten lie."""
+    """Mean, and the range that holds nine of ten."""
     low, high = np.quantile(values, (0.05, 0.95))
     return f"{np.mean(values):.{max(decimals, 1)}f} ({low:.{decimals}f} to {high:.{decimals}f})"

@@ -1,4 +1,4 @@
-"""`Replays`: the walks of a run's metrics.jsonl, as what was seen at each step and a floor plan to follow them on."""
+"""`Replays`: the walks of a run's metrics.jsonl, with the view at each step and a floor plan to follow them on."""
 
 import json
 from collections.abc import Callable
@@ -17,9 +17,9 @@ LISTED = ("agent", "question", "question_type", "answer", "predicted", "correct"
 
 
 class Replays:
-    """`folder` is a run's, which may have no rows yet. `episodes(split)` are asked where a question's target is.
+    """Walks of a run's `folder`, which may have no rows yet. `episodes(split)` give a question's target.
 
-    ValueError where the run says that it was played in houses of another seed than `house_seed`.
+    ValueError if the run was played in houses of another seed than `house_seed`.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Replays:
         self._drawn: tuple[str, Simulator] | None = None
 
     def rows(self) -> list[dict]:
-        """Those that walked, in short, each with its place in the file; read anew, as a run goes on."""
+        """Rows with walks, in short, each with its place in the file; read anew each time, as a run goes on."""
         return [
             {"row": number, "spawn": _spawn(row), "num_steps": len(row["actions"])} | {k: row.get(k) for k in LISTED}
             for number, row in enumerate(self._all())
@@ -46,7 +46,10 @@ class Replays:
         ]
 
     def replay(self, number: int) -> dict:
-        """One walk: poses, actions, frames and the plan with what it covers, in metres. ValueError for one there is not."""
+        """One walk: poses, actions, frames, and the plan with the area it covers, in metres.
+
+        ValueError if there is no such walk.
+        """
         rows = self._all()
         if not 0 <= number < len(rows) or not rows[number]["poses"]:
             raise ValueError(f"row: expected one of the {len(rows)} rows that walked, got {number}")
@@ -71,21 +74,21 @@ class Replays:
             return [_walked(parsed(line)) for line in read_lines(self.path)]
 
     def _target(self, row: dict) -> int | None:
-        """Instance that the question asks about, None where the question set does not have the question."""
+        """Instance that the question asks about, None if the question set does not have the question."""
         split = row["scene_id"].split("-")[0]
         if split not in self._targets:
             self._targets[split] = {e.episode_id: e.target_object for e in self.episodes(split)}
         return self._targets[split].get(row["episode_id"])
 
     def _simulator(self, scene_id: str) -> Simulator:
-        """That of the last scene is kept."""
+        """The scene's simulator; the last one is kept."""
         if self._drawn is None or self._drawn[0] != scene_id:
             self._drawn = scene_id, self.world.open([scene_id], num_agents=1)
         return self._drawn[1]
 
 
 def _walked(row: dict) -> dict:
-    """A row, if its walk is one or it has none."""
+    """The row; ValueError if it has a walk that is not valid."""
     poses, actions = row.get("poses") or [], row.get("actions") or []
     if np.array(poses, np.float64).reshape(-1, 3).shape != (len(poses), 3) or not set(actions) <= set(Action):
         raise ValueError("expected poses of three numbers, and actions 0 to 3")
@@ -93,13 +96,13 @@ def _walked(row: dict) -> dict:
 
 
 def _spawn(row: dict) -> str | None:
-    """As text; runs before spawns had names have the number of actions."""
+    """The spawn as text; older runs have a number of actions, as spawns had no names."""
     spawn = row.get("spawn")
     return f"T-{spawn}" if isinstance(spawn, int) else spawn
 
 
 def _house_seed(path: Path) -> int | None:
-    """The seed of a run's data, None where it does not say."""
+    """The seed of a run's data, None if it is missing."""
     try:
         return json.loads(path.read_text())["configuration"]["data"]["seed"]
     except (OSError, KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the agent as one checkpoint, rows, tables, curves, floor plans and films."""
+"""Results of a run: the agent as one checkpoint, rows, tables, curves, floor plans and films."""
 
 import copy
 from collections import Counter
@@ -31,14 +31,17 @@ NUM_PLANS, NUM_FILMS = 12, 4
 
 
 class AgentResults:
-    """Puts what was fitted together as one agent, saves it, and plays it in houses it has never seen.
+    """Joins the fitted parts to one agent, saves it, and plays it in unseen houses.
 
-    What an experiment does not fit is taken from another run's agent, by default from the last that is called `base_name`
-    (None: whatever its name), see `models.agents.checkpoints.fitting_agent`. `lines` says which of the table are played:
-    "all"; "own", the agent's alone; "answerer", the agent's and the shortest paths', for one that differs in how it answers. With `compare`, of an agent that goes on from the other, that one walks the same questions,
-    as ready to stop as learning began, and what changed is shown; `also_at` are other stop_odds at which it walks as well,
-    for a navigator that learned nothing but to stop later comes nearer, too. ValueError, before anything is fitted, where
-    there is no such agent.
+    - Parts that an experiment does not fit come from another run's agent, see
+      `models.agents.checkpoints.fitting_agent`. The default is the last agent called `base_name` (None: any name).
+    - `lines` chooses the lines of the table: "all"; "own", the agent's alone; "answerer", the agent's and the shortest
+      paths'. The last is for an experiment that changes the answers alone.
+    - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
+      learning, and the differences are shown.
+    - `also_at` are further stop_odds for it: a navigator that learned nothing but to stop later comes nearer, too.
+
+    ValueError, before anything is fitted, if there is no such agent.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class AgentResults:
         )
 
     def _starts(self, modules: Iterable[pl.LightningModule]) -> list[NeuralAgent]:
-        """The agent that was gone on from, as ready to stop as learning began, and less or more so."""
+        """The agent that fitting started from, with the stop_odds of the start of learning, and with others."""
         starts: dict[str, NeuralAgent] = {}
         own = self.other.navigator.stop_odds
         for stop_odds in (*(getattr(module, "stop_odds", own) for module in modules), *self.also_at):
@@ -113,9 +116,10 @@ def write_results(
 ) -> list[dict]:
     """Plays through a split and writes rows, tables and pictures; prints the table. `lines`: see `AgentResults`.
 
-    `compare_with` are other agents that walk beside it, each with the answers of its own answerer. Where that is another
-    one, a line "other: agent" has the other's walks with this agent's answers, which tells walking from answering.
-    ValueError for one of the same name, or with another encoder or vocabulary.
+    `compare_with` are other agents that walk beside it, each with the answers of its own answerer. If the two answerers
+    differ, a line "other: agent" has the other's walks with this agent's answers. It separates walking from answering.
+
+    ValueError for an agent of the same name, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(agent, source, split, extractor=extractor)
@@ -167,7 +171,7 @@ def _same(one: nn.Module, other: nn.Module) -> bool:
 
 
 def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """What is different between agents in a run's rows, with paired intervals: differences.md; printed."""
+    """Writes and prints the differences between agents in a run's rows, with paired intervals: differences.md."""
     lines = gather([read_run(folder)])
     different = differences(lines, pairs)
     tables = [differences_grid(by_line(different), spawn) for spawn in lines.questions]

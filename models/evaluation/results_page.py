@@ -1,7 +1,7 @@
 """The short page of results: lines, the differences between them, and the run behind each line, in at most 200 lines.
 
-The page and the full report (`models.evaluation.tables`) are made of the same estimates. Each row of the page shows several
-spawns side by side, and leaves out what only some readers need: other metrics, question types, most intervals.
+The page and the full report (`models.evaluation.tables`) are made of the same estimates. Each row of the page shows
+several spawns side by side. The page leaves out other metrics, question types and most intervals.
 """
 
 import textwrap
@@ -85,7 +85,7 @@ def _wrapped(name: str) -> str:
 def _lines_part(
     title: str, lines: Lines, estimated: Mapping, spawns: Sequence[str], metrics: Sequence[str], note: str
 ) -> str:
-    """A row for each line; those who do not walk have their answers only, beside the walk that is known."""
+    """A row for each line; those without walks have their answers only, in the part with the known walk."""
     spawns = [spawn for spawn in spawns if spawn in lines.questions]
     if not spawns:
         return ""
@@ -115,7 +115,7 @@ def _with_seeds(agent: str, found: Sequence[Mapping]) -> str:
 
 
 def _pairs_parts(lines: Lines, different: Mapping) -> list[str]:
-    """Differences that many seeds stand behind, a row for each spawn; then the others, a row for each pair."""
+    """Differences with enough seeds, a row for each spawn; then the others, a row for each pair."""
     claimed, others = [], []
     for a, b in nearest_pairs(lines.agents):
         found = {spawn: of_pair for spawn in CLAIMED if (of_pair := different.get((a, b, spawn)))}
@@ -138,7 +138,10 @@ def _pairs_parts(lines: Lines, different: Mapping) -> list[str]:
 
 
 def _deviations(different: Mapping) -> str:
-    """Of a difference between two trainings of one seed each, at each spawn; the same for all pairs of trained lines."""
+    """Expected deviation of a difference between trainings of one seed each, at each spawn.
+
+    It is the same for all pairs of trained lines.
+    """
     texts = []
     for metric in (OF[name] for name in OF_ONE_SEED):
         found = [

@@ -1,6 +1,6 @@
-"""Turns the rows of an evaluation into what a person looks at: the results table, its intervals, learning curves.
+"""Results table, intervals and learning curves from the rows of an evaluation.
 
-A row is one question played by one agent from one spawn (`metrics.jsonl`); `models.evaluation.evaluate` says what it holds.
+A row is one question played by one agent from one spawn (`metrics.jsonl`); `models.evaluation.evaluate` describes it.
 """
 
 import csv
@@ -48,7 +48,7 @@ def _agents(rows: Sequence[dict]) -> list[str]:
 
 
 def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
-    """A column of the rows that agree with `where`; those that have none of it are left out."""
+    """A column of the rows that agree with `where`; rows without a value are left out."""
     chosen = (r.get(column) for r in rows if all(r[k] == v for k, v in where.items()))
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
@@ -69,7 +69,7 @@ def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
     table = Table(title=title, box=box.SIMPLE, padding=0, pad_edge=False)
     for heading in ["agent", "spawn", *(column[1] for column in ON_SCREEN)]:
-        agent = heading == "agent"  # whose name wraps where there is no room, so that every number shows
+        agent = heading == "agent"  # names wrap if there is no room, so that every number shows
         table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
     before = None
     for line in _lines(rows, ON_SCREEN):
@@ -140,7 +140,7 @@ def _interval(entry: dict | None) -> str:
 
 
 def logged(logs: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """What a stage's CSV logs hold: metric -> part (train, val) -> (epoch, value), in the order in which it was written.
+    """Content of a stage's CSV logs, in the order of writing: metric -> part (train, val) -> (epoch, value).
 
     `logs` has a folder version_N for each start of the stage.
     """
@@ -158,9 +158,9 @@ def logged(logs: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
 
 
 def learning_curves(logs: Path, picture: Path) -> None:
-    """Plots every metric of a stage's CSV logs over epochs: one panel a metric, training and validation in the same one.
+    """Plots every metric of a stage's CSV logs over epochs: one panel a metric, with training and validation.
 
-    Without any log there is no picture.
+    There is no picture without any log.
     """
     series = logged(logs)
     if not series:

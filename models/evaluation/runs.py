@@ -1,13 +1,15 @@
-"""Reads the rows of several runs and refuses what must not stand in one table.
+"""Reads the rows of several runs, and refuses runs that must not stand in one table.
 
-A run's folder has `metrics.jsonl` (rows, as `models.evaluation.evaluate` describes them) and, from newer versions, `run.json`: which
-row of the table was trained, with which seed, from which data. Rows of the same agent and spawn in several runs are seeds of
-one line. A run without `run.json` counts as a seed of its own, named by its folder.
+A run's folder has `metrics.jsonl`, the rows described in `models.evaluation.evaluate`. Newer versions add `run.json`:
+row of the table, seed and data of the training. Rows of the same agent and spawn in several runs are seeds of one line.
+A run without `run.json` counts as a seed of its own, named by its folder.
 
-`keep` stores what a table needs of a run in a small folder that is read like the run's own: its rows packed
-(`metrics.jsonl.xz`: an object for each agent and spawn, with a list for each column), to the second decimal and without the
-walks but for their metres to the target, every fifth to one digit; run.json and the curves of its training. What is measured
-is read to the second decimal from wherever it comes, so that a run kept and a run as it was made say the same.
+`keep` stores the part of a run that tables need, in a small folder that is read like the run's own:
+- `metrics.jsonl.xz`, packed rows: an object for each agent and spawn, with a list for each column. Numbers keep two
+  decimals. Of the walks it has only every fifth distance to the target, in metres with one decimal.
+- `run.json`, and the curves of its training.
+
+Measurements are rounded to two decimals from either source, so that a run and its kept copy give the same.
 """
 
 import json
@@ -32,7 +34,7 @@ WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
-# Last words of settings in which seeds of one line may differ; classes were called otherwise in older versions.
+# Last words of settings in which seeds of one line may differ; classes had other names in older versions.
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint", "_target_")
 
 Place = tuple[str, str | None]  # agent and spawn
@@ -53,7 +55,10 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`lines` are the rows of each agent and spawn, by episode; `record` is run.json, empty where there is none."""
+    """Rows and record of a run.
+
+    `lines` are the rows of each agent and spawn, by episode; `record` is run.json, empty if there is none.
+    """
 
     folder: Path
     record: dict
@@ -69,7 +74,7 @@ class Run:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """All runs. ValueError for one without rows, and for those whose data, questions, settings or numbers do not fit."""
+    """Reads all runs. ValueError for one without rows, or if data, questions, settings or numbers do not fit."""
     runs = [read_run(folder) for folder in folders]
     for first, other in combinations(runs, 2):
         _check_data(first, other)
@@ -80,7 +85,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def read_run(folder: Path) -> Run:
-    """ValueError names the line that is no row of today's form."""
+    """Reads one run; ValueError names the line that is not in today's form."""
     path = next((p for p in (folder / ROWS, folder / KEPT_ROWS) if p.is_file()), None)
     if path is None:
         raise ValueError(f"{folder}: expected a run's folder with metrics.jsonl, got none; python eval.py writes one")
@@ -106,7 +111,10 @@ def _record(path: Path) -> dict:
 
 
 def keep(run: Path, out: Path) -> Path:
-    """Stores what a table needs of a run under `out`, by the run's name; gives the folder. ValueError as `read_run`."""
+    """Stores the part of a run that tables need under `out`, by the run's name; returns the folder.
+
+    ValueError as `read_run`.
+    """
     read_run(run)
     kept = out / run.name
     groups: dict[Place, list[dict]] = {}
@@ -118,7 +126,7 @@ def keep(run: Path, out: Path) -> Path:
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
         if path.is_file():
             with atomic_write(kept / path.relative_to(run)) as aside:
-                aside.write_text(path.read_text().replace(str(run.resolve()), run.name))  # nobody else has this folder
+                aside.write_text(path.read_text().replace(str(run.resolve()), run.name))  # this folder exists here only
     return kept
 
 
@@ -135,14 +143,14 @@ def _packed(place: Place, rows: Sequence[dict]) -> dict:
 
 
 def _rounded(value: object) -> object:
-    """To the second decimal, and whole numbers without one; what is no number as it is."""
+    """Numbers with two decimals, whole ones without; other values unchanged."""
     if not isinstance(value, float):
         return value
     return int(value) if value.is_integer() else round(value, 2)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict]]:
-    """The rows of a run's file or of a kept one, each with where it stands; lines have today's names."""
+    """The rows of a run's file or of a kept one, each with its location; lines have today's names."""
     for where, content in _objects(path):
         for name, today in (("agent", current_name), ("spawn", spawn_setting)):
             if isinstance(content.get(name), str):
@@ -165,7 +173,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict]]:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict]]:
-    """The objects of a file of one a line, or of one altogether, each with where it stands."""
+    """The objects of a file, one on each line or a single one, each with its location."""
     with named(path, "not a file that a run writes", "evaluate again with python eval.py"):
         for number, text in enumerate([read_text(path, "record")] if path.suffix == ".json" else read_lines(path), 1):
             where = f"{path}:{number}"
@@ -208,7 +216,10 @@ def _played(row: dict, where: str) -> tuple[Place, str, Played]:
 
 
 def _check_data(first: Run, other: Run) -> None:
-    """All are asked the same questions; seeds of a row also see the same features. Rows may differ in their encoders."""
+    """Raises if runs do not have the same questions, or seeds of a row the same features.
+
+    Rows may differ in their encoders.
+    """
     of_first, of_other = (dict(_leaves(run.record.get("data", {}))) for run in (first, other))
     shared = of_first.keys() & of_other.keys() - {"checkpoint"}
     for name in sorted(shared, reverse=True) if first.name == other.name else shared & {"questions"}:
@@ -220,7 +231,7 @@ def _check_data(first: Run, other: Run) -> None:
 
 
 def _check_settings(first: Run, other: Run) -> None:
-    """Seeds of a row differ in nothing that both configurations name, but the seed and where things lie."""
+    """Raises if seeds of a row differ in a setting of both configurations, but for the seed and the paths."""
     if first.seed == other.seed or not first.record or not other.record or first.name != other.name:
         return
     settings = (dict(_leaves(run.record.get("configuration", {}))) for run in (first, other))
@@ -243,7 +254,7 @@ def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _check_numbers(first: Run, other: Run) -> None:
-    """Two runs of the same seed may hold the same line only if it says the same."""
+    """Raises if two runs of the same seed give a line different numbers."""
     if first.seed != other.seed:
         return
     for place in first.lines.keys() & other.lines.keys():
@@ -262,12 +273,12 @@ def _check_numbers(first: Run, other: Run) -> None:
 
 
 def _differ(one: float | None, other: float | None) -> bool:
-    """What an older version did not measure yet differs from nothing."""
+    """True if both are known and differ; older versions did not measure everything."""
     return None not in (one, other) and one != other
 
 
 def _check_questions(runs: Sequence[Run]) -> None:
-    """All lines of a spawn have played the same questions."""
+    """Raises if lines of a spawn have not played the same questions."""
     expected: dict[str | None, tuple[str, set]] = {}
     for run in runs:
         for place, rows in run.lines.items():

@@ -1,17 +1,18 @@
 """Bootstrap intervals of many columns of numbers at once, and of the differences between columns.
 
-A column holds one number for each question and each seed that an agent was trained with, for instance how far each walk ended
-from its target. What is estimated of a column is a ratio of sums, sum(numerators) / sum(denominators): with denominators of 1
-it is the mean. Each resample draws whole houses, because questions of one house go right and wrong together, and whole seeds,
-because another training gives other numbers (cluster bootstrap in two stages; Davison & Hinkley 1997, Sec. 3.8). Every column
-sees the same draws: the difference of two columns within each draw is the paired difference, whose interval is narrower than the
-two columns' own where the same questions are hard for both.
+A column holds one number for each question and each seed of training, for instance the final distance to the target.
+The estimate of a column is a ratio of sums, sum(numerators) / sum(denominators); with denominators of 1 it is the mean.
 
-Three seeds say little about how much trainings differ, so that intervals over them hold the truth somewhat less often than 95 %
-where trainings differ much, and more often where they do not (`tests/models/evaluation/test_statistics.py` simulates both). A single seed says
-nothing about it: its interval is about houses alone.
+Each resample draws whole houses, because questions of one house go right and wrong together. It also draws whole seeds,
+because another training gives other numbers (cluster bootstrap in two stages; Davison & Hinkley 1997, Sec. 3.8). Every
+column sees the same draws, so that the difference of two columns within each draw is the paired difference. Its
+interval is narrower than the two columns' own if the same questions are hard for both.
 
-NaN is what a column does not know; a question counts, of a seed, where numerator and denominator are known.
+Three seeds say little about the spread between trainings. Intervals over them cover the truth somewhat less often than
+95 % if trainings differ much, and more often if they do not (`tests/models/evaluation/test_statistics.py` simulates
+both). A single seed says nothing about the spread: its interval is about houses alone.
+
+NaN marks unknown values of a column; a question of a seed counts if numerator and denominator are known.
 
 Axes: S seeds, Q questions, C houses, K columns, R resamples.
 """
@@ -25,9 +26,9 @@ from jaxtyping import Bool, Float64, Int64
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Of each column: the ratio over all seeds and questions, the ends of its interval, and how many questions count.
+    """Ratio of each column over all seeds and questions, the ends of its interval, and the number of questions.
 
-    NaN where no question counts.
+    A question counts if it is known; NaN if none counts.
     """
 
     value: Float64[np.ndarray, " K"]
@@ -49,8 +50,10 @@ class Columns:
 
 
 def draws(number: int, *, resamples: int = 2000, seed: int = 0) -> Float64[np.ndarray, "R C"]:
-    """How often each of `number` houses is drawn in each resample: the draws of `envs.metrics.bootstrap_interval` with this
-    seed."""
+    """Number of times that each of `number` houses is drawn in each resample.
+
+    The draws are those of `envs.metrics.bootstrap_interval` with this seed.
+    """
     if number < 1 or resamples < 1:
         raise ValueError(f"expected at least 1 to draw from and 1 resample, got {number} and {resamples}")
     drawn = np.random.default_rng(seed).integers(number, size=(resamples, number))
@@ -60,7 +63,7 @@ def draws(number: int, *, resamples: int = 2000, seed: int = 0) -> Float64[np.nd
 
 
 class Bootstrap:
-    """The draws over one set of questions, for as many columns as one likes.
+    """The draws over one set of questions, for any number of columns.
 
     `houses` names the house of each question. The same houses, seed and columns give the same intervals.
     """
@@ -80,14 +83,14 @@ class Bootstrap:
         return Estimates(ratio, *self._interval(drawn), known.any(axis=0).sum(axis=0))
 
     def differences(self, columns: Columns, others: Columns) -> Estimates:
-        """The ratio of each column minus that of the other in its place, over what both know of the same seed and question."""
+        """The ratio of each column minus that of its counterpart, over the seeds and questions that both know."""
         both = columns.known & others.known
         ratio, drawn = self._ratios(columns, both)
         other_ratio, other_drawn = self._ratios(others, both)
         return Estimates(ratio - other_ratio, *self._interval(drawn - other_drawn), both.any(axis=0).sum(axis=0))
 
     def _ratios(self, columns: Columns, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(K,) over all seeds and questions, (R, K) over each resample; NaN where nothing that counts was drawn."""
+        """Ratios (K,) over all seeds and questions, and (R, K) over each resample; NaN if no question counts."""
         seeds, questions, _ = known.shape
         if questions != len(self._house):
             raise ValueError(f"columns: expected {len(self._house)} questions, got {questions}")
@@ -111,7 +114,7 @@ class Bootstrap:
 
 
 def ratios_of_seeds(columns: Columns, others: Columns | None = None) -> Float64[np.ndarray, "S K"]:
-    """Each seed's own ratio, or difference of ratios over what both know; NaN where no question of it counts."""
+    """Each seed's own ratio, or difference of ratios over the values that both know; NaN if none counts."""
     if others is not None:
         known = columns.known & others.known
         return _ratios_of_seeds(columns, known) - _ratios_of_seeds(others, known)

@@ -1,7 +1,7 @@
 """The tables over several runs, as Markdown, LaTeX and CSV, and short ones for a terminal.
 
-A spawn has a table of its own, as that is where lines are compared. A cell says mean ± standard deviation between seeds
-(where there are several), and below it the 95 % interval over houses and seeds.
+Each spawn has a table of its own, because lines are compared within a spawn. A cell holds mean ± standard deviation
+between seeds, if there are several, and below it the 95 % interval over houses and seeds.
 """
 
 import csv
@@ -61,7 +61,7 @@ ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number, its interval if it has one, and whether it is set off."""
+    """A number, its interval if it has one, and a mark for emphasis."""
 
     number: str
     interval: str = ""
@@ -125,13 +125,13 @@ def tex(text: str) -> str:
 
 
 def _math(text: str) -> str:
-    """Escaped; in a number or an interval a hyphen is a minus."""
+    """Escaped text; a hyphen in a number or an interval becomes a minus."""
     escaped = tex(text)
     return escaped.replace("-", "$-$") if re.fullmatch(r"[-+.,±\[\] \d]*\d\]?", text) else escaped
 
 
 def _escaped(text: str) -> str:
-    """Plain text for a cell in Markdown; an underscore within a word is none of its signs."""
+    """Plain text for a cell in Markdown; an underscore within a word needs no escape."""
     return re.sub(r"[\\|*<>`\[]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
@@ -151,7 +151,7 @@ def _interval(entry: Mapping, metric: Metric) -> str:
 
 
 def mean_cell(entry: Mapping | None, metric: Metric) -> Cell:
-    """The interval is left out where it is no wider than what is shown."""
+    """Cell of a mean; the interval is left out if it is no wider than the shown digits."""
     if entry is None:
         return Cell("-")
     mean, between = (number(entry.get(name, float("nan")), metric) for name in ("mean", "seed_sd"))
@@ -163,7 +163,7 @@ def mean_cell(entry: Mapping | None, metric: Metric) -> Cell:
 
 
 def _present(of_lines: Sequence[Mapping[str, Mapping]], names: Sequence[str]) -> list[Metric]:
-    """Those that at least one line has."""
+    """Metrics that at least one line has."""
     return [OF[name] for name in names if any(name in of_line for of_line in of_lines)]
 
 
@@ -176,7 +176,7 @@ def _label(*words: str | None) -> str:
 
 
 def means_grid(lines: Lines, estimated: Mapping, spawn: str | None) -> Grid:
-    """d_0, which all lines share, stands in the title."""
+    """Means at a spawn; d_0, which all lines share, stands in the title."""
     agents = lines.of_spawn(spawn)
     here = [estimated[agent, spawn] for agent in agents]
     metrics = _present(here, [metric.name for metric in METRICS if metric.name != "d_0"])
@@ -209,7 +209,7 @@ def differences_grid(different: Mapping, spawn: str | None) -> Grid | None:
 
 
 def _seeds(of_pair: Mapping[str, Mapping]) -> str:
-    """Over how many seeds two lines are compared; walks of those who learned nothing do not count."""
+    """Number of seeds of a comparison; untrained walks do not count."""
     return str(max(entry["seeds"] for entry in of_pair.values()) or "-")
 
 
@@ -223,7 +223,7 @@ def _difference(entry: Mapping | None, metric: Metric) -> Cell:
 
 
 def paper_grid(lines: Lines, estimated: Mapping) -> Grid:
-    """Our line and the paper's, one below the other, for each line that the paper has at spawns that we played."""
+    """Our line above the paper's, for each line of the paper at spawns that we played."""
     paper = by_line(paper_estimates())
     spawns = [spawn for spawn in lines.questions if any(of_spawn == spawn for _, of_spawn in paper)]
     rows = []
@@ -270,13 +270,13 @@ def runs_grid(runs: Sequence[Run]) -> Grid:
 
 
 def _minutes(stages: Mapping[str, Mapping]) -> str:
-    """What a run spent on each of its stages, those of less than half a minute left out."""
+    """Minutes of each stage of a run; stages below half a minute are left out."""
     spent = {name: round(stage["time_s"] / 60) for name, stage in stages.items()}
     return ", ".join(f"{name} {minutes}" for name, minutes in spent.items() if minutes) or "-"
 
 
 def grids(runs: Sequence[Run], lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping]) -> list[Grid]:
-    """All tables of a report, in its order; what is to be known of several stands below the first."""
+    """All tables of a report, in its order; notes for several tables stand below the first."""
     estimated, different = by_line(entries), by_line(pair_entries)
     means = [means_grid(lines, estimated, spawn) for spawn in lines.questions]
     between = [grid for spawn in lines.questions if (grid := differences_grid(different, spawn))]
@@ -289,8 +289,7 @@ def grids(runs: Sequence[Run], lines: Lines, entries: Sequence[Mapping], pair_en
 def terminal_tables(
     lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping], against: str | None
 ) -> list[Table]:
-    """The few metrics that say most: means, with a star where a difference from `against` is shown; then all other
-    differences."""
+    """The most telling metrics: means, with a star for a shown difference from `against`; then other differences."""
     estimated, different = by_line(entries), by_line(pair_entries)
     metrics = _present(list(estimated.values()), SHORT)
     headings = [f"{metric.heading} " for metric in metrics]
@@ -324,7 +323,7 @@ def terminal_tables(
 
 
 def _starred(mean: Mapping | None, pair: Mapping | None, metric: Metric) -> str:
-    """The mean, or the difference where there is no mean, and whether the difference is shown."""
+    """The mean, or without it the difference, with a mark for a shown difference."""
     star = " "
     if pair and pair["excludes_zero"]:
         star = "*" if pair["shown"] else "°"
@@ -334,7 +333,7 @@ def _starred(mean: Mapping | None, pair: Mapping | None, metric: Metric) -> str:
 
 
 def write_csv(path: Path, entries: Sequence[Mapping]) -> None:
-    """Numbers to the fifth decimal, far beyond what their intervals say."""
+    """Writes numbers to the fifth decimal, far beyond the precision of their intervals."""
     with atomic_write(path) as aside, aside.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(entries[0]))
         writer.writeheader()

@@ -1,7 +1,7 @@
 """Returns and advantages of episodes.
 
-A decision is credited with what follows it: the reward of the step that it decides, and all later ones. (The released
-code of Das et al. 2018 was off by one: earlier planner decisions got the returns of later ones.)
+A decision's credit is the reward of the step that it decides, and all later ones. (The released code of Das et al. 2018
+was off by one: earlier planner decisions got the returns of later ones.)
 
 Axes: M episodes, T steps.
 """
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def returns_to_go(rewards: Float[Tensor, "M T"], gamma: float) -> Float[Tensor, "M T"]:
-    """Of each step: its reward plus `gamma` times the return of the next; 0 rewards behind the end add nothing."""
+    """Return of each step: its reward plus `gamma` times the return of the next. Padding adds nothing."""
     returns = torch.zeros_like(rewards)
     ahead = torch.zeros_like(rewards[:, 0])
     for t in range(rewards.shape[1] - 1, -1, -1):
@@ -44,16 +44,20 @@ def with_truncated_ends(
     truncated: Bool[Tensor, " M"],
     values: Float[Tensor, "M T"],
 ) -> tuple[Float[Tensor, "M T"], Bool[Tensor, "M T"]]:
-    """Rewards and counts where an episode that was cut off gets, for its last step and what it did not live to see, the
-    value there; that step itself no longer counts."""
+    """Rewards and counts in which truncated episodes end with an estimate of their further rewards.
+
+    The value at the last step replaces its reward; the step itself no longer counts.
+    """
     after = torch.cat([counts[:, 1:], torch.zeros_like(counts[:, :1])], 1)
     last = counts & ~after & truncated[:, None]
     return torch.where(last, values, rewards), counts & ~last
 
 
 def leave_one_out(rewards: Float[Tensor, "M T"], samples: int) -> Float[Tensor, "M T"]:
-    """What an episode would still earn from each step on, if it came to the mean total of the other samples of its spawn,
-    which lie side by side: that mean less what it has earned already. ValueError for one sample."""
+    """Further reward from each step on, if the episode came to the mean total of the other samples of its spawn.
+
+    It is that mean less the reward so far. Samples of a spawn lie side by side. ValueError for one sample.
+    """
     if samples < 2:
         raise ValueError(f"baseline: expected at least 2 samples of each spawn to compare, got {samples}")
     groups = rewards.sum(1).unflatten(0, (-1, samples))

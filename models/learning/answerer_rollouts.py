@@ -1,9 +1,9 @@
-"""`AnswererRollouts`: what an answerer learns where an agent's navigator really ends, beside where shortest walks end.
+"""`AnswererRollouts`: training data of an answerer from ends of a navigator's rollouts, beside ends of shortest walks.
 
-The answerer of an imitating agent has only seen what shortest walks end with; a navigator that ends a metre off shows it
-other views. Here the navigator walks the questions of train as evaluation lets it, from spawns at drawn distances with
-their history, and an answerer of the same kind learns from those ends as well. Questions of val are walked alike, and
-choose the epoch.
+The answerer of an imitating agent has seen the ends of shortest walks alone. A navigator that ends a metre off shows it
+other views. The navigator walks the questions of train as in evaluation, from spawns at drawn distances with their
+history. An answerer of the same kind learns from those ends as well. Questions of val are walked alike, and choose the
+epoch.
 
 Axes: M walks, N frames that are answered from, F features.
 """
@@ -30,10 +30,10 @@ AT_ONCE = 64  # walks
 
 
 class AnswererRollouts(AnswererData):
-    """Epochs take turns: the ends of the demonstrations, then those of each of `walks` walks of every question that the agent
-    of `checkpoint` makes, spawned at most `farthest` actions before the end of the shortest one.
+    """Epochs cycle through the ends of the demonstrations and of each of `walks` rollouts of every question.
 
-    Ends are kept under `folder`, a file each walk, so that a run that goes on learns from the same ones. ValueError for an
+    The agent of `checkpoint` walks, from spawns at most `farthest` actions before the end of the shortest walk. Ends
+    are kept under `folder`, a file for each walk, so that a resumed run learns from the same ones. ValueError for an
     agent that answers from whole walks.
     """
 
@@ -68,7 +68,7 @@ class AnswererRollouts(AnswererData):
 
     @property
     def sizes(self) -> dict:
-        """What a model has to know to fit this data: an answerer of the agent's kind."""
+        """Arguments of a model for this data: an answerer of the agent's kind."""
         sizes, answerer = super().sizes, self.agent.answerer
         options = {name: value for name, value in answerer.arguments.items() if name not in sizes}
         return {**sizes, "answerer": type(answerer).__name__, "options": options}
@@ -110,7 +110,7 @@ class AnswererRollouts(AnswererData):
 
 
 class RolloutFrames(LastFrames):
-    """Batches as those of `LastFrames`, of frames that are given."""
+    """Batches as those of `LastFrames`, from given frames."""
 
     def __init__(
         self, features: Float16[np.ndarray, "M N F"], episodes: Sequence[Episode], vocabulary: Vocabulary

@@ -1,4 +1,4 @@
-"""What every stage of training does beside learning: it can be repeated to the bit, cut off at any time, and be followed."""
+"""Callbacks of every stage of training, for repeatable results, resumed stages and a progress bar."""
 
 import numpy as np
 import pytorch_lightning as pl
@@ -9,9 +9,9 @@ from eqa.envs.progress import progress
 
 
 class Reseed(pl.Callback):
-    """Makes what is random in a step (dropout) a function of (seed, epoch, batch, process).
+    """Makes the randomness of a step (dropout) a function of (seed, epoch, batch, process).
 
-    So a resumed stage draws what it would have drawn without the break; a checkpoint holds no state of random numbers.
+    A resumed stage thus draws as without the break; a checkpoint holds no state of random numbers.
     """
 
     def __init__(self, seed: int) -> None:
@@ -25,14 +25,17 @@ class Reseed(pl.Callback):
 
 
 class ResumableEarlyStopping(EarlyStopping):
-    """Early stopping that keeps to its decision: a stage that had stopped does not learn on when it is resumed."""
+    """Early stopping that keeps to its decision: a stopped stage does not learn on when it is resumed."""
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
 
 class StageProgress(pl.Callback):
-    """A bar over all training steps with the last figures of validation, and of learning, behind it; resumed stages start where they were."""
+    """Progress bar over all training steps, followed by the last figures of validation and of learning.
+
+    Resumed stages start at their step.
+    """
 
     def __init__(self, name: str) -> None:
         self.name, self.shown, self.done = name, None, 0

@@ -1,4 +1,4 @@
-"""Checkpoints of a stage: whole or not there, with the one before in reserve."""
+"""Checkpoint files of a stage: complete or absent, with the one before in reserve."""
 
 import os
 from pathlib import Path
@@ -16,9 +16,9 @@ NEWEST, RESERVE = "last.ckpt", "last_but_one.ckpt"
 
 
 class CheckpointsAside(TorchCheckpointIO):
-    """Writes each checkpoint beside its place, on the same disk, and renames it; what was the newest stays as reserve.
+    """Writes each checkpoint beside its place, on the same disk, and renames it; the one before stays as reserve.
 
-    Lightning's own way goes through the temporary folder, and from another file system the move is a copy that can tear.
+    Lightning goes through the temporary folder. From another file system that move is a copy, which can end halfway.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
@@ -33,7 +33,7 @@ class CheckpointsAside(TorchCheckpointIO):
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """From where a stage goes on: its newest checkpoint that can be read. One that cannot is named and set aside."""
+    """The newest checkpoint that can be read, to resume a stage from. An unreadable one is named and set aside."""
     for path in (folder / NEWEST, folder / RESERVE):
         if not path.exists():
             continue

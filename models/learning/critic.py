@@ -1,6 +1,6 @@
-"""`Critic`: how much an episode will still earn, from all that was seen, heard and done; a learned baseline.
+"""`Critic`: a learned baseline that estimates an episode's further reward from frames, question and actions.
 
-A network of its own, so that it fits every navigator and its learning moves none of theirs.
+It is a network of its own, so that it fits every navigator and its learning changes none of them.
 
 Axes: B walks, T steps (frame t is seen before action t), F features.
 """
@@ -36,7 +36,7 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, batch: dict) -> Float[Tensor, "B T"]:
-        """The return from each step on, of a batch as `models.navigators.navigator` has it."""
+        """The return from each step on; `batch` is that of `models.navigators.navigator`."""
         decisions = flat_decisions({**batch, "loss_from": None})
         frames = decisions.frames.to(batch["actions"].device)
         steps = self.observation_encoder.along({**batch, "decisions": decisions._replace(frames=frames)})

@@ -1,9 +1,9 @@
-"""DAgger: a navigator learns from walks of its own what the expert does there (Ross, Gordon and Bagnell 2011).
+"""DAgger: a navigator learns the expert's actions on its own rollouts (Ross, Gordon and Bagnell 2011).
 
-Before an epoch the navigator walks the questions of some houses of train, from where their demonstrations begin. At each
-step it acts as it would, sampled, or with chance `beta` the expert does; what the expert would do is recorded as the
-label. STOP is taken only where the expert stops, so that a walk shows how to find back. All walks so far are learned from
-beside the demonstrations.
+Before an epoch the navigator walks the questions of some houses of train, from the spawns of their demonstrations. At
+each step its own sampled action is taken, or with chance `beta` the expert's. The expert's action is the label. STOP is
+taken only where the expert stops, so that a walk shows the way back. All walks so far are learned from, beside the
+demonstrations.
 
 Axes: N walks in lockstep, S frames of some walks, end to end.
 """
@@ -36,7 +36,7 @@ LOCKSTEP = 48
 class DaggerData(NavigatorData):
     """Demonstrations, and from epoch `first_epoch` on also walks of the navigator itself: `walks` more each epoch.
 
-    Walks are kept under `folder`, one file an epoch, so that a run that goes on learns from the same ones.
+    Walks are kept under `folder`, one file an epoch, so that a resumed run learns from the same ones.
     """
 
     def __init__(self, source: Source, *, folder: str, walks: int, first_epoch: int, beta: float, **of_data):
@@ -50,7 +50,7 @@ class DaggerData(NavigatorData):
         return super()._of_epoch(epoch) + [self._own(e) for e in range(self.first_epoch, epoch + 1)]
 
     def _own(self, epoch: int) -> Demonstrations:
-        """The walks that the navigator made before an epoch; it makes those of the current one where they are missing."""
+        """The navigator's walks before an epoch; missing ones of the current epoch are made."""
         path = self.folder / f"{epoch:03d}.h5"
         with build_once(path) as to_be_made:
             if to_be_made:
@@ -80,7 +80,10 @@ class DaggerData(NavigatorData):
 
 
 def some_houses(episodes: Sequence[Episode], number: int, rng: np.random.Generator) -> list[Episode]:
-    """All questions of houses drawn at random, until there are `number`; few houses, since loading one costs a walk."""
+    """All questions of houses drawn at random, until there are `number`.
+
+    Few houses are drawn, since loading one takes as long as a walk.
+    """
     by_house: dict[str, list[Episode]] = {}
     for episode in episodes:
         by_house.setdefault(episode.scene_id, []).append(episode)
@@ -94,7 +97,7 @@ def some_houses(episodes: Sequence[Episode], number: int, rng: np.random.Generat
 
 @dataclass(frozen=True, slots=True)
 class OwnWalks:
-    """Lets a navigator walk, the expert helping with chance `beta`."""
+    """Lets a navigator walk, with the expert's action at chance `beta`."""
 
     navigator: nn.Module
     world: World
@@ -106,7 +109,7 @@ class OwnWalks:
     def __call__(self, episodes: Sequence[Episode]) -> Iterator[tuple[Recording, Int64[np.ndarray, " S"]]]:
         """Walks with the expert's targets at each of their S frames, some episodes at a time.
 
-        The navigator is left in the mode it was in.
+        The navigator stays in its mode.
         """
         training = self.navigator.training
         self.navigator.eval()
@@ -138,7 +141,7 @@ class OwnWalks:
 
 
 class _Helped:
-    """The navigator, sampled, with the expert's help; it records what it saw and what the expert would have done."""
+    """The navigator, sampled, with the expert's help; it records frames and the expert's actions."""
 
     sensors = ("rgb", "pose")
 

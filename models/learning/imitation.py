@@ -1,7 +1,8 @@
-"""How the navigator and the answerers learn from demonstrations (Das et al. 2018, Sec. 4.1, "Independent Pretraining").
+"""Imitation learning of navigator and answerers from demonstrations.
 
-The navigator mimics shortest walks under teacher forcing; the answerer sees their last frames. Batches come from
-`data.batches.imitation`; the arguments are plain values, so that Lightning's own checkpoint rebuilds a module.
+This is the "Independent Pretraining" of Das et al. (2018, Sec. 4.1). The navigator mimics shortest walks under teacher
+forcing; the answerer sees their last frames. Batches come from `data.batches.imitation`. The arguments are plain
+values, so that Lightning's own checkpoint rebuilds a module.
 """
 
 import inspect
@@ -32,7 +33,7 @@ class _Imitation(pl.LightningModule):
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
 
     def on_train_batch_start(self, batch: dict, batch_idx: int) -> None:
-        """By the share of epochs that is over, not of steps: with DAgger each epoch has more steps than the one before."""
+        """Sets the learning rate by the share of epochs, not of steps: DAgger adds steps to each epoch."""
         if self.hparams.schedule == "cosine":
             trainer = self.trainer
             over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs
@@ -43,9 +44,9 @@ class _Imitation(pl.LightningModule):
 class NavigatorImitation(_Imitation):
     """Cross-entropy on the decisions that the demonstrations ask of a navigator.
 
-    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, and for each part of the
-    navigator a loss and an accuracy (planner_loss, controller_loss, ...; action_loss for those that have one part); each
-    is a mean over decisions, not over batches.
+    `navigator` names a class, `options` are its further arguments. Logs, for train and val: loss, and a loss and an
+    accuracy of each part (planner_loss, controller_loss, ...; action_loss if there is one part). Each is a mean over
+    decisions, not over batches.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class NavigatorImitation(_Imitation):
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """What it fits of an agent."""
+        """Parts of an agent that it fits."""
         return {"navigator": self.navigator}
 
     def on_before_batch_transfer(self, batch: dict, dataloader_idx: int) -> dict:
@@ -95,8 +96,8 @@ class NavigatorImitation(_Imitation):
 class AnswererImitation(_Imitation):
     """Cross-entropy of the answer, given the last frames of a shortest walk.
 
-    `answerer` names a class, `options` are its further arguments; it gets of the sizes what it takes. Logs, for train and
-    val: loss, accuracy.
+    `answerer` names a class, `options` are its further arguments; it takes the sizes among its arguments. Logs, for
+    train and val: loss, accuracy.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class AnswererImitation(_Imitation):
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """What it fits of an agent."""
+        """Parts of an agent that it fits."""
         return {"answerer": self.answerer}
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:

@@ -1,8 +1,8 @@
-"""The episodes of an update, some at a time, as batches that a navigator learns from.
+"""Microbatches of an update's episodes, in the form that a navigator learns from.
 
-A walk is learned from as a demonstration is, with what each step is worth as its weight. A navigator that `keeps_state`
-learns from what it did itself alone: where the walk before the spawn led it is known from walking, and no gradient goes
-back through it. Others are given the whole walk.
+A walk is learned from as a demonstration, weighted by each step's advantage. A navigator that `keeps_state` learns from
+its own actions alone. Its state at the spawn is known from walking, and no gradient goes back through the history.
+Others get the whole walk.
 
 Axes: M episodes, C of them, T steps of history and walk.
 """
@@ -18,15 +18,15 @@ from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.navigator import Navigator, prepared
 from eqa.models.navigators.recurrent_state import rows
 
-ALONG = ("features", "actions", "planner_queried")  # of a batch, what there is for each step
+ALONG = ("features", "actions", "planner_queried")  # parts of a batch that have an entry for each step
 
 
 @dataclass(frozen=True, slots=True)
 class Advantages:
-    """What an episode's steps are worth for learning."""
+    """Advantages, returns and counted steps of episodes."""
 
     values: Float[Tensor, "M T"]
-    returns: Float[Tensor, "M T"]  # what the critic learns
+    returns: Float[Tensor, "M T"]  # targets of the critic
     counts: Bool[Tensor, "M T"]
 
 
@@ -41,9 +41,10 @@ def make_microbatches(
 ) -> list[dict]:
     """All episodes, `size` at a time, alike in length, so that little is padding.
 
-    Each microbatch has batch, for `navigator`, and reference, for another one that is compared with it; answers and
-    last_frames; num_episodes of the update and chosen, which of them these are; where the `whole` walks are asked for
-    also whole, and their returns and counts. One step of the optimizer takes some of them, whose gradients add up.
+    One step of the optimizer takes some of them; their gradients add up. Each microbatch has
+    - batch, for `navigator`; reference, for another one that is compared with it;
+    - answers and last_frames; num_episodes of the update; chosen, the indices of its episodes;
+    - with `whole`, also whole (the whole walks), and their returns and counts.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
     lengths = (rollout.counts if navigator.keeps_state else there).sum(1)
@@ -76,7 +77,7 @@ def make_microbatches(
 
 @torch.no_grad()
 def begin_again(microbatches: list[dict], rollout: Rollout, navigator: Navigator) -> None:
-    """Lets a navigator that has changed since the walk come to the spawns anew."""
+    """Recomputes the states at the spawns for a navigator that has changed since the walk."""
     if navigator.keeps_state:
         state = rollout.at_spawns(navigator)
         for microbatch in microbatches:
@@ -84,13 +85,13 @@ def begin_again(microbatches: list[dict], rollout: Rollout, navigator: Navigator
 
 
 def episodes(rollout: Rollout, chosen: Int64[Tensor, " C"], *, longest: int | None = None) -> dict[str, Tensor]:
-    """Some episodes up to a length, as `models.navigators.navigator` has a batch."""
+    """Some episodes up to a length, as a batch of `models.navigators.navigator`."""
     along = {name: rollout.batch[name][chosen, :longest] for name in ALONG}
     return along | {name: rollout.batch[name][chosen] for name in ("questions", "loss_from")}
 
 
 def own_steps(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A batch without the walks' histories: frame 0 is what is seen at the spawn."""
+    """A batch without the walks' histories: frame 0 is the view at the spawn."""
     actions, known = batch["actions"], batch["loss_from"]
     longest = int(((actions != PADDED_ACTION).sum(1) - known).max())
     step = known[:, None] + torch.arange(longest, device=known.device)

@@ -1,7 +1,8 @@
-"""Stopping in an orderly way when a cluster takes the machine back: SIGTERM, or SIGUSR1 as Slurm's `--signal` sends it.
+"""Orderly stop when a cluster takes the machine back: on SIGTERM, or SIGUSR1 from Slurm's `--signal`.
 
-Every finished epoch is in `last.ckpt`, and what follows from it is the same to the bit (`models.learning.callbacks.Reseed`); so
-nothing is saved in the middle of an epoch: the process ends at once, and the same command goes on from the last epoch.
+Every finished epoch is in `last.ckpt`, and a resumed stage repeats the next ones to the bit
+(`models.learning.callbacks.Reseed`). Nothing is saved in the middle of an epoch: the process ends at once, and the same
+command resumes after the last epoch.
 """
 
 import os
@@ -10,18 +11,18 @@ import signal
 import pytorch_lightning as pl
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
-_started: list = []  # processes that Lightning's DDP has started, in whichever stage it did
+_started: list = []  # processes that Lightning's DDP has started, in any stage
 
 
 def stop_on_signals() -> None:
-    """From now on `SIGNALS` end this process with the usual exit status, 128 + the signal's number, after all clean-up."""
+    """Makes `SIGNALS` end this process after all clean-up, with the usual exit status, 128 + the signal's number."""
     for number in SIGNALS:
         signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: object) -> None:
     for other in SIGNALS:
-        signal.signal(other, signal.SIG_IGN)  # the clean-up is not to be cut off by a second one
+        signal.signal(other, signal.SIG_IGN)  # a second signal must not cut off the clean-up
     for process in _started:
         process.send_signal(number)
     name = signal.Signals(number).name
@@ -30,8 +31,10 @@ def _stop(number: int, frame: object) -> None:
 
 
 class StopOnSignals(pl.Callback):
-    """Calls `stop_on_signals` once Lightning has put its own handlers in place: those wait for the other processes, and may
-    wait for ever where one of them has gone."""
+    """Calls `stop_on_signals` once Lightning has put its own handlers in place.
+
+    Lightning's handlers wait for the other processes, for ever if one of them has gone.
+    """
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         _started.extend(getattr(trainer.strategy.launcher, "procs", []))

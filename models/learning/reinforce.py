@@ -1,14 +1,18 @@
-"""How a navigator learns by walking: REINFORCE for the answer (Das et al. 2018, Sec. 5), and PPO on the same walks.
+"""Reinforcement learning of navigators: REINFORCE (Das et al. 2018, Sec. 5), and PPO on the same rollouts.
 
-`training_step` lets the navigator walk a batch of episodes, all of them to their end and all under the same weights, and
-raises the log-probability of each decision, the planner's and the controller's alike, by its advantage: the return that
-follows that very decision, less a baseline. Encoder and answerer are frozen. A walk is learned from as a demonstration is,
-teacher-forced along what was done, so every navigator of `models.agents.neural.NAVIGATORS` that can stop can be fine-tuned.
+`training_step` rolls out a batch of episodes to their ends under the same weights. It raises the log-probability of
+each decision by its advantage: the return that follows this decision, less a baseline. Planner and controller learn
+alike; encoder and answerer are frozen. Learning is teacher-forced along the actions, as from a demonstration. Every
+navigator of `models.agents.neural.NAVIGATORS` that can stop can therefore be fine-tuned.
 
-Deviations from the released code, by choice: many episodes an update, not one; the first action at the spawn learns too;
-a forced return of the controller does not; Adam. `configs/stage/reinforce.yaml` names what brings that code's constants.
+Deviations from the released code, by choice:
+- An update has many episodes, not one.
+- The first action at the spawn learns too; a forced return of the controller does not.
+- The optimizer is Adam.
 
-Axes: M episodes, T steps of history and walk, S decisions, C what they choose from.
+`configs/stage/reinforce.yaml` names the settings for that code's constants.
+
+Axes: M episodes, T steps of history and walk, S decisions, C options of a decision.
 """
 
 from pathlib import Path
@@ -38,19 +42,28 @@ KL_EVERY = 5  # updates, where kl is only shown: the other navigator's forward p
 class NavigatorReinforcement(pl.LightningModule):
     """Fine-tunes the agent of `models.learning.rl_data.RolloutData`.
 
-    `baseline`: none; moving_average, of past episodes' rewards, which forgets by `baseline_decay` each update (the paper's);
-    rloo, the mean of the other walks from the same spawn; critic, a learned one, with GAE's `gae_lambda`. `clip_range` makes
-    it PPO with `epochs` over the walks of an update in `minibatches` steps each; without, there is one step.
-    `microbatch_size`: walks at a time, whose gradients add up. `critic_warm_up`: updates in which only the critic learns. `answerer_lr` above 0 adapts the answerer to the frames that the navigator ends with.
-    Every `draw_every` epochs some walks of validation are drawn on floor plans, under plans/ in the stage's folder.
-    `options` replace arguments of the navigator, such as stop_odds. A `temperature` below 1 has walks drawn from what the
-    navigator would likeliest do, its stop_odds included, from the start on, and leaves it with stop_odds of 1. ValueError for
-    settings that do not go together.
+    - baseline: none; moving_average, of past episodes' rewards, with `baseline_decay` each update (the paper's); rloo,
+      the mean of the other walks from the same spawn; critic, a learned one. The critic has GAE's `gae_lambda`.
+    - clip_range: PPO with `epochs` over the walks of an update in `minibatches` steps each; without it, there is one
+      step.
+    - microbatch_size: walks at a time, whose gradients add up.
+    - critic_warm_up: updates in which only the critic learns.
+    - answerer_lr: above 0, the answerer adapts to the navigator's last frames.
+    - draw_every: epochs between floor plans of some walks of validation, under plans/ in the stage's folder.
+    - options: replacements for arguments of the navigator, such as stop_odds.
+    - temperature: below 1, it sharpens the navigator's distributions from the start on, stop_odds included. The
+      navigator then has stop_odds of 1.
 
-    Logs for train and val: reward; success (STOP and the right answer), d_delta and steps, of which it is made; accuracy, stop,
-    d_T, d_min, entered, truncated, and seen where to see the target earns something; for train also loss, entropy, kl to the
-    navigator it began with (each a decision's mean; kl only of every fifth update where it has no weight), grad_norm; time/*
-    seconds by what is done, and time/steps_per_second.
+    ValueError for settings that do not go together.
+
+    Logs for train and val:
+    - reward, and its parts: success (STOP and the right answer), d_delta, steps;
+    - accuracy, stop, d_T, d_min, entered, truncated; seen, if it earns a reward.
+
+    Logs for train alone:
+    - loss; entropy and kl to the first navigator, each a decision's mean (kl without weight only in every fifth
+      update);
+    - grad_norm; time/* in seconds by task, and time/steps_per_second.
     """
 
     def __init__(
@@ -115,12 +128,14 @@ class NavigatorReinforcement(pl.LightningModule):
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """What it fits of an agent."""
+        """Parts of an agent that it fits."""
         return {"navigator": self.navigator, "answerer": self.answerer}
 
     def setup(self, stage: str) -> None:
-        """Begins with the agent's weights; a checkpoint that is resumed from comes after this. ValueError where walks are
-        cut off whose ends nobody can estimate."""
+        """Loads the agent's weights; a resumed checkpoint replaces them later.
+
+        ValueError if walks are cut off without a critic to estimate their further rewards.
+        """
         min_active_share, agent = self.trainer.datamodule.min_active_share, self.trainer.datamodule.agent
         if min_active_share > 0 and self.critic is None:
             raise ValueError(
@@ -173,7 +188,7 @@ class NavigatorReinforcement(pl.LightningModule):
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
 
     def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
-        """The update that one rollout asks for; gives figures to show, with kl if it is to `compare`."""
+        """The update on one rollout; returns figures to show, with kl if it is to `compare`."""
         advantages, num, steps = self._advantages(rollout), len(rollout.answers), self.hparams.minibatches
         if num < steps:
             raise ValueError(f"minibatches: expected at most the {num} walks of an update, got {steps}")
@@ -237,7 +252,7 @@ class NavigatorReinforcement(pl.LightningModule):
         return {**means, "grad_norm": norm}
 
     def _terms(self, microbatch: dict, old: dict | None, *, compare: bool) -> dict[str, Tensor]:
-        """Sums over a microbatch's decisions: what is minimised and what is shown."""
+        """Sums over a microbatch's decisions: the loss, and the figures to show."""
         decisions = self.navigator.decision_logits(microbatch["batch"])
         with torch.no_grad():
             started = self.reference.decision_logits(microbatch["reference"]) if compare else {}
@@ -268,13 +283,13 @@ class NavigatorReinforcement(pl.LightningModule):
 
     @torch.no_grad()
     def _log_probabilities(self, microbatch: dict) -> dict[str, Tensor]:
-        """Of what was done, as the navigator is now."""
+        """Log-probabilities of the actions under the current navigator."""
         decisions = self.navigator.decision_logits(microbatch["batch"])
         return {name: _of_target(part.logits.float().log_softmax(1), part) for name, part in decisions.items()}
 
     @torch.no_grad()
     def _advantages(self, rollout: Rollout) -> Advantages:
-        """Advantages of the steps, by the baseline that was chosen."""
+        """Advantages of the steps, by the chosen baseline."""
         given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
         if self.critic is not None:
             everybody = torch.arange(len(rollout.answers), device=rewards.device)
@@ -297,7 +312,7 @@ class NavigatorReinforcement(pl.LightningModule):
         return Advantages(advantages, returns, counts)
 
     def _baseline(self, rewards: Float[Tensor, "M T"]) -> Float[Tensor, "M _"]:
-        """What is usually earned from a step on; of a moving average, what an episode earned before this update."""
+        """Usual reward from a step on; for a moving average, the reward of an episode before this update."""
         if self.hparams.baseline == "none":
             return torch.zeros_like(rewards)
         if self.hparams.baseline == "rloo":
@@ -321,7 +336,7 @@ def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor
 
 
 def _figures(rollout: Rollout) -> dict[str, Tensor]:
-    """What an epoch shows of its episodes, each a mean over them."""
+    """Figures of a rollout for the logs, each a mean over its episodes."""
     distances, right = torch.from_numpy(rollout.distances_m), rollout.correct & rollout.stopped
     seen = {} if rollout.seen is None else {"seen": rollout.seen.float().mean()}
     return seen | {

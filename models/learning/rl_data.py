@@ -1,4 +1,4 @@
-"""`RolloutData`: the agent that is fine-tuned, the worlds that it walks in, and the episodes of each update."""
+"""`RolloutData`: the agent to fine-tune, its worlds, and the episodes of each update."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,11 +20,14 @@ VALIDATION = ("T-10", "T-30")
 
 
 class RolloutData(pl.LightningDataModule):
-    """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn; an epoch has `updates`.
+    """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn.
 
-    `checkpoint` and `base_name` say with which agent to begin, see `models.agents.checkpoints.fitting_agent`. Validation
-    walks `val_questions` of val at T-10 and T-30 as evaluation does, taking what is likeliest; where spawns have a
-    `random_heading`, these as well, and where all have, these alone. ValueError for sizes that do not go together.
+    - An epoch has `updates` updates.
+    - `checkpoint` and `base_name` choose the agent to begin with, see `models.agents.checkpoints.fitting_agent`.
+    - Validation walks `val_questions` of val at T-10 and T-30 as evaluation does, with the likeliest actions. If spawns
+      have a `random_heading`, it walks these as well; if all have, these alone.
+
+    ValueError for sizes that do not go together.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class RolloutData(pl.LightningDataModule):
 
     @property
     def sizes(self) -> dict:
-        """What a model has to know to begin with this agent."""
+        """Arguments of a model that begins with this agent."""
         parts = {name: getattr(self.agent, name) for name in ("navigator", "answerer")}
         described = {name: {"class": type(part).__name__, "arguments": part.arguments} for name, part in parts.items()}
         return {**described, "samples": self.samples}
@@ -105,7 +108,7 @@ class RolloutData(pl.LightningDataModule):
 
     @property
     def _settings(self) -> list[str]:
-        """What is validated: what is learned from."""
+        """Spawn settings of validation, those of training."""
         known = [] if self.spawn.random_heading == 1 else VALIDATION
         return [*known, *(f"{name}{RANDOM_HEADING}" for name in VALIDATION if self.spawn.random_heading)]
 

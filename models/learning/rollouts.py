@@ -1,12 +1,13 @@
-"""Walks that a navigator makes in many environments at once, and what they earn.
+"""Rollouts of a navigator in many environments at once, with their rewards.
 
 Rewards are those of Das et al. (2018, Sec. 5): for a right answer after STOP, and for each metre that a move brings the
-agent nearer; `Rewards` lists others. As many episodes as `num_envs` go on at a time; where one ends, the next begins at
-once. Nothing is done twice: a question is encoded once, the walk before the spawn is read from the demonstrations, a frame
-is drawn and encoded once, for all who still walk together, and its features are written to where learning reads them.
+agent nearer; `Rewards` lists others. `num_envs` episodes run at a time; as soon as one ends, the next begins.
 
-Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk,
-F features, L words.
+Nothing is computed twice. A question is encoded once, and the history is read from the demonstrations. A frame is
+rendered and encoded once for all episodes of a step, and learning reads its features from there.
+
+Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk, F
+features, L words.
 """
 
 from collections import Counter
@@ -34,27 +35,30 @@ from eqa.models.navigators.recurrent_state import joined, rows
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Of an episode. The released code has answer=1; the paper suggests a cost of actions against overshooting."""
+    """Rewards of an episode.
+
+    The released code has answer=1; the paper suggests a cost of actions against overshooting.
+    """
 
     answer: float = 5.0  # for STOP, and the right answer there
     nearer: float = 0.005  # for each metre of geodesic distance
-    closest: float = 0.0  # for each metre nearer than ever before on the walk: to turn round and search costs nothing
+    closest: float = 0.0  # for each metre below the least distance so far: search and turning round cost nothing
     action: float = 0.0  # for each action
     seen: float = 0.0  # for STOP while the target is in view (`envs.metrics.target_shares`), to learn to look at it
-    graded: bool = False  # `answer` counts by the chance that the answerer gives the right one, not all or nothing
+    graded: bool = False  # `answer` times the answerer's probability of the right one, not all or nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """M episodes from spawn to end. Arrays over steps are padded behind the end of each."""
 
-    batch: dict[str, Tensor]  # as `models.navigators.navigator` has it: the history is there, but does not count
+    batch: dict[str, Tensor]  # as in `models.navigators.navigator`: it has the history, which does not count
     rewards: Float32[Tensor, "M T"]  # 0 for history and padding
-    answers: Int64[Tensor, " M"]  # that are right
+    answers: Int64[Tensor, " M"]  # the right ones
     last_frames: Tensor  # (M, N, F), what is answered from
     stopped: Bool[Tensor, " M"]
-    correct: Bool[Tensor, " M"]  # what would be answered at the end, whether it stopped or not
-    seen: Bool[Tensor, " M"] | None  # whether the last view shows the target; None where that earns nothing
+    correct: Bool[Tensor, " M"]  # for the answer at the end, with or without STOP
+    seen: Bool[Tensor, " M"] | None  # the last view shows the target; None if that earns nothing
     truncated: Bool[Tensor, " M"]  # a straggler that was not waited for
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
@@ -76,7 +80,7 @@ class Rollout:
 
 @dataclass
 class Clock:
-    """Where the time goes."""
+    """Seconds spent on each task."""
 
     seconds: Counter = field(default_factory=Counter)
 
@@ -88,7 +92,7 @@ class Clock:
 
 
 def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tensor, Tensor]) -> object:
-    """The state of M episodes at their spawns; those that share the way there share the work."""
+    """The state of M episodes at their spawns; episodes with the same history share the work."""
     first, way = shared
     longest = int(batch["loss_from"].max()) if len(first) else 0
     known = torch.arange(longest, device=first.device) < batch["loss_from"][first][:, None]
@@ -97,10 +101,10 @@ def at_spawns(navigator: nn.Module, batch: dict[str, Tensor], shared: tuple[Tens
 
 
 class Rollouts:
-    """Makes walks for batches of `data.batches.rl_episodes` over one split's demonstrations, and has them answered.
+    """Rolls out batches of `data.batches.rl_episodes` over one split's demonstrations, with answers.
 
-    `min_active_share` is the share of the environments that have to be walking once there is nothing left to begin: with
-    fewer the rest is cut off, 0 waits for all. With `sample` the navigator draws what it does, else it takes the likeliest.
+    `min_active_share` is the least share of active environments once no episode is left to begin. With fewer the rest
+    is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest.
     """
 
     def __init__(
@@ -131,7 +135,7 @@ class Rollouts:
 
     @torch.no_grad()
     def __call__(self, navigator: nn.Module, answerer: nn.Module, spawns: dict[str, Tensor]) -> Rollout:
-        """Both networks are left in evaluation mode."""
+        """Rolls out; both networks are left in evaluation mode."""
         navigator.eval(), answerer.eval()
         device = spawns["questions"].device
         episodes = [self.demos.episodes[row] for row in spawns["rows"].tolist()]
@@ -174,7 +178,7 @@ class Rollouts:
         seen: Bool[np.ndarray, " M"] | None,
         cut: Int64[np.ndarray, " C"],
     ) -> Rollout:
-        """All that was recorded, answered and rewarded; answers are of the questions' kinds."""
+        """The rollout with its records, answers and rewards; answers are of the questions' kinds."""
         device, known, steps, stopped = right.device, walkers.known, walked.num_actions, walked.stopped
         ends, who = known + steps, np.arange(len(known))
         longest = int(ends.max(initial=1))
@@ -222,7 +226,7 @@ class Rollouts:
 
 
 class _Walkers:
-    """The navigator in all episodes of a batch. What goes on is the state of those that walk, in their order."""
+    """The navigator in all episodes of a batch. `state` has the active episodes, in their order."""
 
     sensors = ("rgb",)
 
@@ -255,7 +259,7 @@ class _Walkers:
         return torch.from_numpy(first).to(self.device), torch.from_numpy(way.reshape(-1)).to(self.device)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        """One action of those who walk."""
+        """One action of each active episode."""
         with self.of.clock("encode"):
             seen = self.of.extractor(observation["rgb"]).to(self.device)
         with self.of.clock("policy"):
@@ -273,7 +277,7 @@ class _Walkers:
             return chosen.cpu().numpy()
 
     def _take_up(self, agents: Int64[np.ndarray, " W"]) -> None:
-        """Keeps the state of those that go on, and takes up that of those that begin, behind them."""
+        """Keeps the states of continuing episodes, and appends those of new ones."""
         if np.array_equal(agents, self.walking):
             return
         keep = np.flatnonzero(np.isin(self.walking, agents))
@@ -284,7 +288,7 @@ class _Walkers:
         self.state, self.walking = (states[0] if len(states) == 1 else joined(*states)), agents
 
     def look_once_more(self, agents: Int64[np.ndarray, " C"], walked: Trajectories, simulator: Simulator) -> None:
-        """What those see who did not stop, after their last action: they answer from it, as in evaluation."""
+        """Adds the view after the last action of episodes without STOP: they are answered from it, as in evaluation."""
         if len(agents):
             with self.of.clock("render"):
                 rgb = simulator.look(walked.scenes[agents], walked.ends[agents])["rgb"]

@@ -1,7 +1,7 @@
-"""What may be set, and how far: all settings of a command are checked before it does anything.
+"""Limits of settings: all settings of a command are checked before it does anything.
 
-`RULES` says of each setting what it may be, by where it stands in the configuration; the first that fits its path counts.
-What a class takes besides (`+stages.navigator.model.options.planner_hidden=64`) has to be among its arguments.
+`RULES` gives each setting's limits by its path in the configuration; the first pattern that fits counts. Further
+arguments of a class (`+stages.navigator.model.options.planner_hidden=64`) must be among those that it takes.
 """
 
 import inspect
@@ -21,7 +21,7 @@ from eqa.models.evaluation.results import LINES
 from eqa.models.learning.imitation import ANSWERING, CLASSES, OPTIMIZERS, SCHEDULES
 from eqa.models.learning.reinforce import BASELINES
 
-# Older names of settings, by where they stand, and of what some are set to; `*` is a stage.
+# Older names of settings, by path, and of some values; `*` is a stage.
 RENAMED = {
     "finish": "on_finish",
     "finish.plays": "on_finish.lines",
@@ -55,7 +55,7 @@ RENAMED_VALUES = {
 
 MOST_SEED = 2**32 - 1  # NumPy's legacy generator, which Lightning seeds, takes no more
 PRECISIONS = ("32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
-GIVEN = {"on_finish": {"source", "folder", "configuration"}}  # arguments that no setting names, by where
+GIVEN = {"on_finish": {"source", "folder", "configuration"}}  # arguments that no setting names, by path
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def whole(least: int, most: int | None = None) -> Rule:
 
 
 def number(low: float, high: float = math.inf, *, without: Collection[float] = ()) -> Rule:
-    """From `low` to `high`, one or both of them left out."""
+    """Rule for numbers from `low` to `high`, one or both of them left out."""
 
     def fits(value: object) -> bool:
         if type(value) not in (int, float) or not math.isfinite(value):
@@ -134,7 +134,7 @@ RULES: dict[str, Rule] = {
     "data.encode.weights": TEXT.or_null,
     "data.encode.grid": whole(1),
     "data.encode.*": TEXT,
-    # stages: what is learned from
+    # stages: data
     "stages.*.data.spawn.start": whole(1),
     "stages.*.data.spawn.step": whole(0),
     "stages.*.data.spawn.random_heading": SHARE,
@@ -153,7 +153,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("stages.*.data.folder", "stages.*.data._target_"), TEXT),
     "stages.*.data.base_name": TEXT.or_null,
     "stages.*.data.*": whole(1),
-    # stages: how
+    # stages: training
     "stages.*.max_epochs": whole(1),
     "stages.*.mode": one_of("min", "max"),
     "stages.*.monitor": Rule("a figure of validation, val/...", lambda v: isinstance(v, str) and v.startswith("val/")),
@@ -181,7 +181,7 @@ RULES: dict[str, Rule] = {
     "stages.*.options.stop": FLAG,
     "stages.*.options.with_question": FLAG,
     "stages.*.options.num_frames": whole(1).or_null,
-    # what comes at the end
+    # after the last stage
     "on_finish.split": one_of(*ALL_SPLITS),
     "on_finish.lines": one_of(*LINES),
     "on_finish.also_at.*": POSITIVE,
@@ -196,25 +196,25 @@ RULES: dict[str, Rule] = {
     "trainer.num_sanity_val_steps": whole(0),
     "trainer.log_every_n_steps": whole(1),
 }
-# Where no rule says more; "???" stands where something has to be said.
+# For settings without a rule; "???" marks a required value.
 FINITE = Rule("something finite", lambda v: v != "???" and not (isinstance(v, float) and not math.isfinite(v)))
 
 
 def refuse_old_words(words: Sequence[str]) -> None:
-    """Ends a command that was typed with older names, before Hydra reads it; says each one's name of today."""
+    """Ends a command with older names, before Hydra reads it; names today's word for each."""
     if lines := [f"  {old} is {new} now" for old, new in map(_renamed, words) if new != old]:
         sys.exit("\n".join(("settings:", *lines)))
 
 
 def in_words_of_today(word: str) -> str:
-    """A word of a command line, `finish.split=val`, as it is typed today: `on_finish.split=val`."""
+    """A word of a command line in today's form: `on_finish.split=val` for `finish.split=val`."""
     setting = word.lstrip("+~")
     old, new = _renamed(word)
     return word[: -len(setting) or None] + new + setting[len(old) :] if new != old else word
 
 
 def _renamed(word: str) -> tuple[str, str]:
-    """A setting as it was typed and as it is called today; with its value where that has another name."""
+    """A setting as typed and as today; with its value if that has another name."""
     path, _, value = word.lstrip("+~").partition("=")
     parts, today = path.split("."), path
     for length in range(len(parts), 0, -1):  # the longest beginning that has a name of its own
@@ -228,7 +228,7 @@ def _renamed(word: str) -> tuple[str, str]:
 
 
 def refuse_wrong_settings(cfg: DictConfig) -> None:
-    """Ends a command with what `check_settings` says, and no more."""
+    """Ends a command with the message of `check_settings`, and no more."""
     try:
         check_settings(cfg)
     except ValueError as error:
@@ -236,7 +236,7 @@ def refuse_wrong_settings(cfg: DictConfig) -> None:
 
 
 def check_settings(cfg: DictConfig) -> None:
-    """ValueError with a line for each setting that cannot be, where it is set and not where it is only passed on."""
+    """Raises ValueError with a line for each wrong setting, at its definition and not at references to it."""
     content = OmegaConf.to_container(cfg, resolve=False)
     wrong = [
         f"{path}: expected {rule.expected}, got {'nothing' if value == '???' else repr(value)}"
@@ -256,7 +256,7 @@ def rule_of(path: str) -> Rule | None:
 
 
 def leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """All settings with where they stand; places of a list are numbered."""
+    """All settings with their paths; places of a list are numbered."""
     if isinstance(content, dict | list):
         for name, inner in content.items() if isinstance(content, dict) else enumerate(content):
             yield from leaves(inner, f"{path}.{name}" if path else str(name))
@@ -265,7 +265,7 @@ def leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def unknown_arguments(content: Mapping) -> list[str]:
-    """Names under a `_target_` that it does not take, and under options those that the network does not."""
+    """Names that a `_target_` does not take, and options that the network does not."""
     wrong = []
     for path, node in _named(content):
         taken = _arguments(get_object(node["_target_"]))
@@ -304,7 +304,7 @@ def _named(content: object, path: str = "") -> Iterator[tuple[str, Mapping]]:
 
 
 def _together(name: str, stage: Mapping) -> Iterator[str]:
-    """What is wrong with settings that are fine alone."""
+    """Errors of settings that are fine alone."""
     data, model = stage["data"], stage["model"]
     where = f"stages.{name}"
     if "baseline" not in model:

@@ -1,4 +1,4 @@
-"""Logging to Weights & Biases; imported where `logger=wandb` or `logger=wandb_offline` asks for it."""
+"""Logging to Weights & Biases; imported only with `logger=wandb` or `logger=wandb_offline`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,14 +12,14 @@ from eqa.envs.files import fingerprint
 
 
 def logger_of_stages(*, project: str, offline: bool) -> Callable[..., WandbLogger]:
-    """Gives `StageLogger` but for its `save_dir`; ImportError before any work where wandb is not installed."""
+    """Returns `StageLogger` but for its `save_dir`; ImportError before any work if wandb is not installed."""
     if find_spec("wandb") is None:
         raise ImportError("logger=wandb: expected the package wandb, which is not installed; pip install wandb")
     return partial(StageLogger, project=project, offline=offline)
 
 
 class StageLogger(WandbLogger):
-    """One run of wandb for each stage, in a group with the run's other stages; a resumed stage goes on in the same one.
+    """One run of wandb for each stage, in a group with the run's other stages; a resumed stage continues the same one.
 
     `save_dir` is the stage's folder, `runs/<run>/<stage>`.
     """
