@@ -24,6 +24,7 @@ HELD = [
     "envs/reading.py",
     "envs/rendering",
     "envs/workers.py",
+    "models/encoders",
     "scripts",
     "tests/test_prose.py",
 ]
