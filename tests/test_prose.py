@@ -25,6 +25,7 @@ HELD = [
     "envs/rendering",
     "envs/workers.py",
     "models/encoders",
+    "models/navigators",
     "scripts",
     "tests/test_prose.py",
 ]
