@@ -48,7 +48,7 @@ class Rays(NamedTuple):
 
     @classmethod
     def of(cls, camera: Camera) -> "Rays":
-        """Rows whose floor is a sample apart, columns half a cell apart at full range; all columns of a coarse camera."""
+        """Rows whose floor is a sample apart, columns half a cell apart at full range; all of a coarse camera's."""
         below = np.arange(camera.height_px - 1, (camera.height_px - 1) // 2, -1)
         floor_m = np.minimum(camera.height_m * camera.focal_px / (below + 0.5 - camera.height_px / 2), RANGE_M)
         rows, last = [], -np.inf
