@@ -19,6 +19,10 @@ HELD = [
     "data/questions",
     "data/source.py",
     "data/vocabulary.py",
+    "envs/actions.py",
+    "envs/annotations.py",
+    "envs/episode.py",
+    "envs/eqa.py",
     "envs/files.py",
     "envs/habitat",
     "envs/house",
@@ -27,7 +31,10 @@ HELD = [
     "envs/progress.py",
     "envs/reading.py",
     "envs/rendering",
+    "envs/simulator.py",
+    "envs/task.py",
     "envs/workers.py",
+    "eqa/__init__.py",
     "models/agents",
     "models/answerers",
     "models/encoders",
@@ -36,7 +43,7 @@ HELD = [
     "scripts",
     "tests/test_prose.py",
 ]
-EXEMPT = {"envs/house/simulator.py"}  # held once it is rewritten
+EXEMPT: set[str] = set()
 LONGEST_LINE, LONGEST_FIRST_SENTENCE = 120, 30  # columns, words
 # Openings that keep the reader waiting for the subject of the sentence.
 OPENINGS = {

@@ -70,7 +70,7 @@ class ViewContents:
 def view_contents(
     world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]
 ) -> ViewContents:
-    """Contents of the views at `poses`, with targets' ids (0 for none); a wider picture also shows their surroundings."""
+    """Contents of the views at `poses`, with targets' ids (0 for none); a wider picture shows their surroundings."""
     simulator = world.open([scene_id], num_agents=1, camera=WIDE)
     share, whole = np.zeros((2, len(poses)))
     others = np.zeros(len(poses), np.int64)
