@@ -38,7 +38,7 @@ HOUSES_IN_MEMORY = 1024  # under 1 MB each
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places in one house for views, and objects to look at. Rooms without a free cell are left out with theirs."""
+    """Places in one house for views, and objects to look at. Rooms without a free cell are left out."""
 
     cells: Float64[np.ndarray, "C 2"]  # x, z of free floor, room by room
     first: Int64[np.ndarray, " R"]  # index of a room's first cell

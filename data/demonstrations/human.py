@@ -5,7 +5,7 @@ all, E walks:
 
     time_s         (S,) float64  seconds from the walk's first view to action t
     began          (E,) string   when the first view was shown: ISO 8601, UTC
-        answers_given  (E,) string   the person's answer
+    answers_given  (E,) string   the person's answer
     rows           (E,) string   the walk's row of metrics.jsonl, as JSON
 
 A person may walk into things, so the pose stays the same after a refused FORWARD. A person may also use up an episode's

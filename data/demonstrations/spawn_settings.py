@@ -1,7 +1,7 @@
 """Spawn settings of evaluation: the spawn of a question, and whether the walk before it is given as history.
 
-T-10, T-30, T-50        the protocol of Das et al. (2018, Sec. 5): so many actions before the end of the shortest walk,
-                        STOP included, with the walk before it as history
+    T-10, T-30, T-50        the protocol of Das et al. (2018, Sec. 5): so many actions before the shortest walk's end,
+                            STOP included, with the walk before it as history
     T-10 random heading, ... the same place, with a random heading and without history, so that walking straight on and
                             repeating the last action are no good policies any more
     random                  anywhere within 14 m of the goal, no history (`Episode.spawns`)

@@ -5,11 +5,11 @@ Each split is one HDF5 file. S counts frames over all episodes, E episodes, F fe
 
     features    (S, F) float16   the frozen encoder's output
     actions     (S,)   int8      envs.actions.Action
-        poses       (S, 3) float64   x, z, heading_rad of the frame
+    poses       (S, 3) float64   x, z, heading_rad of the frame
     distance_m  (S,)   float32   geodesic distance to the goal region
     offsets     (E+1,) int64
     episodes    (E,)   string    envs.episode.Episode as JSON
-        targets     (S,)   int8      only if other actions were taken (`models.learning.dagger`): the expert's
+    targets     (S,)   int8      only if other actions were taken (`models.learning.dagger`): the expert's
 
 Attributes: format, version, configuration (JSON: all that the contents depend on). Features are stored contiguously, so
 a reader maps them into memory instead of loading them.

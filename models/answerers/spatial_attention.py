@@ -25,7 +25,7 @@ class SpatialAttentionAnswerer(nn.Module):
     All frames are those of history and walk. With `earlier_frames` it also uses the frames that lie so many actions
     before the last, which show more of the room. The last frames show the thing in question. Half of the heads
     then attend to the last frames alone. The mean is taken over these and over all, and the question weights the
-    frames. Without `earlier_frames` nothing tells frames apart.
+    frames. Without `num_frames` nothing tells frames apart.
 
     `map_shape` is channels, rows and columns of the map; a frame's features are its flat form. The interface is that of
     `Answerer`. ValueError for features of another shape.

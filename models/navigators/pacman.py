@@ -40,7 +40,7 @@ class PacmanState(RecurrentState):
     question: Tensor  # (N, question_size), or (N, 0) without question
     hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
     previous_action: Tensor  # (N,) int64, START at first
-    repeats: Tensor  # (N,) int64: how often it was repeated since the planner chose it
+    repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
 
 
 @dataclass(frozen=True, slots=True)
