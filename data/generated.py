@@ -1,7 +1,7 @@
 """`GeneratedEQA`: procedural houses, their questions and demonstrations, built under the data folder when missing.
 
-Each part is a function of its configuration and is found by it: another seed, size or encoder is another file, and what
-is there is used again. Parts depend on each other in this order: houses, questions, demonstrations.
+Each part is a function of its configuration and is found by it. Another seed, size or encoder is another file, and
+existing files are reused. Parts depend on each other in this order: houses, questions, demonstrations.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,15 +29,15 @@ from eqa.envs.simulator import Goal, World
 from eqa.envs.workers import in_workers
 
 RENDER_BATCH = 64
-RECORDER = "frames-1"  # raise with every change of what demonstrations store of a walk
+RECORDER = "frames-1"  # raise with every change of the demonstrations' contents
 
 
 class GeneratedEQA(Source):
-    """`houses` and `questions` say how many of each split; `encode` may be None where no demonstration is asked for.
+    """`houses` and `questions` are numbers by split; `encode` may be None if no demonstrations are needed.
 
-    `question_set` is a set of questions.yaml, `balance` how its answers are balanced, see `data.questions.balance`. `human_walks`, a
-    file that scripts/play.py made of this source's training questions, takes the place of their shortest walks; else each is
-    walked `walks` times, from as many starts.
+    `question_set` is a set of questions.yaml; `balance` is the method of balancing answers, see
+    `data.questions.balance`. `human_walks` is a file that scripts/play.py made of this source's training questions; it
+    replaces their shortest walks. Without it each question is walked `walks` times, from as many starts.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class GeneratedEQA(Source):
         self.root = data_root()
 
     def house(self, house_id: str) -> House:
-        """One of the houses, by its id."""
+        """The house with that id."""
         split, index = house_id.split("-")
         return load_house(self.root, seed=self.seed, split=split, index=int(index))
 
@@ -74,7 +74,7 @@ class GeneratedEQA(Source):
 
     @cached_property
     def houses(self) -> dict[str, list[House]]:
-        """All houses, made where they are missing, and the homes that people designed; split -> houses."""
+        """All houses by split, made if missing, and the homes that people designed."""
         houses = {}
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
@@ -84,7 +84,7 @@ class GeneratedEQA(Source):
 
     @property
     def questions_file(self) -> Path:
-        """Where the question file is, or would be."""
+        """Path of the question file, even if it is not made yet."""
         return self.root / "questions" / f"{fingerprint(configuration(**self._questions_arguments))}.jsonl"
 
     @property
@@ -134,12 +134,13 @@ class GeneratedEQA(Source):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Of the training split alone."""
+        """Vocabulary of the training split alone."""
         return Vocabulary.of(self.episodes("train"))
 
     def fingerprints(self) -> dict:
-        """What identifies the data, built or not: of the question file and, with an encoder, of each split's
-        demonstrations."""
+        """Fingerprints of the data, made or not: of the question file, and with an encoder of each split's
+        demonstrations.
+        """
         found = {"questions": self.questions_file.stem}
         if self.encode is not None:
             files = {split: self._demonstrations_file(split) for split in SPLITS}
@@ -148,7 +149,7 @@ class GeneratedEQA(Source):
         return found
 
     def _demonstrations_file(self, split: str, walk: int = 0) -> tuple[Path, dict]:
-        """Where a split's demonstrations are, or would be, and what they are made with."""
+        """Path of a split's demonstrations, even if they are not made yet, and their configuration."""
         if self.encode is None:
             raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
         made_with = {"recorder": RECORDER, "questions": self.questions_file.stem, "encoder": self.encode.identity}
@@ -158,13 +159,12 @@ class GeneratedEQA(Source):
         return path, {**made_with, "split": split}
 
     def learned(self) -> list[Demonstrations]:
-        """What is learned from: each question of train walked `walks` times, each time from another start."""
+        """Training data: each question of train walked `walks` times, each time from another start."""
         others = (self.demonstrations("train", walk) for walk in range(1, self.walks))
         return [self.demonstrations("train"), *others]
 
     def demonstrations(self, split: str, walk: int = 0) -> Demonstrations:
-        """Shortest walks for every question of a split, made if they are missing: the questions' own ones, or with `walk`
-        others."""
+        """Shortest walks for every question of a split, made if missing: the questions' own, or with `walk` others."""
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
         path, made_with = self._demonstrations_file(split, walk)
@@ -182,14 +182,14 @@ class GeneratedEQA(Source):
         return Demonstrations.open(path, configuration=made_with)
 
     def human_configuration(self, split: str) -> dict[str, str]:
-        """What walks of people through a split depend on, see `data.demonstrations.human`."""
+        """All that walks of people through a split depend on, see `data.demonstrations.human`."""
         return {**self._demonstrations_file(split)[1], "walker": "person"}
 
 
 class Recorder:
-    """Draws and encodes the walks of one scene's episodes: `recorder(scene_id, episodes)` gives what a file stores of them.
+    """Renders and encodes the walks of one scene's episodes: `recorder(scene_id, episodes)` gives their `Recording`.
 
-    `anew` gives a scene's episodes other walks first. ValueError for an episode without a walk.
+    `anew` first replaces a scene's episodes by ones with other walks. ValueError for an episode without a walk.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`Source`: what gives the episodes, demonstrations, vocabulary and world of each split, generated or from a benchmark.
+"""`Source`: the interface of data, generated or from a benchmark: episodes, demonstrations, vocabulary and world.
 
 Axes: B frames, H W frame, F features.
 """
@@ -27,14 +27,14 @@ class Encode(Protocol):
 
 
 class Source(ABC):
-    """Episodes of a world by split: "train", "val", "test" and whatever others it has."""
+    """Episodes of a world by split: "train", "val", "test" and any others."""
 
-    encode: Encode | None  # for the frames of demonstrations
+    encode: Encode | None  # encoder for the frames of demonstrations
 
     @property
     @abstractmethod
     def world(self) -> World:
-        """The world that the episodes are played in."""
+        """The world of the episodes."""
 
     @abstractmethod
     def episodes(self, split: str) -> list[Episode]:
@@ -42,23 +42,23 @@ class Source(ABC):
 
     @abstractmethod
     def demonstrations(self, split: str) -> Demonstrations:
-        """Walks for the questions of a split, made where they are missing."""
+        """Walks for the questions of a split, made if missing."""
 
     @abstractmethod
     def fingerprints(self) -> dict:
-        """What identifies the data, built or not."""
+        """Fingerprints of the data, made or not."""
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Of the training split alone."""
+        """Vocabulary of the training split alone."""
         return Vocabulary.of(self.episodes("train"))
 
     def learned(self) -> list[Demonstrations]:
-        """What is learned from: walks of the questions of train, a file for each time that they are walked."""
+        """Training data: walks of the questions of train, one file for each time that they are walked."""
         return [self.demonstrations("train")]
 
     def build(self) -> None:
-        """Makes everything that imitation needs and that is missing."""
+        """Makes everything missing that imitation needs."""
         for split in ("train", "val", "test"):
             self.demonstrations(split)
         self.learned()

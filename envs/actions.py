@@ -1,14 +1,14 @@
 """`ActionSet`: the primitive actions of a world, and what they do to a pose.
 
-The first four are EmbodiedQA's, with the ids of EQA v1's path files and of MP3D-EQA (forward, left, right, stop), so that
-imported walks need no translation. A world may add others behind them.
+The first four are EmbodiedQA's, with the ids of EQA v1's path files and of MP3D-EQA (forward, left, right, stop). So
+imported walks need no translation. A world may add others after them.
 """
 
 import math
 from dataclasses import dataclass
 from enum import IntEnum
 
-PADDED_ACTION = -1  # fills a batch of walks behind the end of the shorter ones
+PADDED_ACTION = -1  # fills a batch of walks after the end of the shorter ones
 
 
 class Action(IntEnum):
@@ -20,21 +20,21 @@ class Action(IntEnum):
     STOP = 3
 
 
-LETTERS = "FLRSUD"  # an action's letter is at its id: walks as text, see `envs.episode`
+LETTERS = "FLRSUD"  # letters of the actions by id: walks as text, see `envs.episode`
 _COMMON = tuple(action.name.lower() for action in Action)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSet:
-    """Names at their ids, sizes of the moves, and how many of them an episode may take.
+    """Names by id, sizes of the moves, and the largest number of actions of an episode.
 
-    ValueError for names that do not begin with those of `Action`, and for sizes that move nothing.
+    ValueError for names that do not begin with those of `Action`, and for moves of no size.
     """
 
     names: tuple[str, ...] = _COMMON
     step_m: float = 0.25
     turn_rad: float = 2 * math.pi / 40
-    climb_m: float = 0.0  # of "up" and "down", where there are such
+    climb_m: float = 0.0  # of "up" and "down", if there are any
     max_steps: int = 100
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""`Annotations`: objects and regions of a scene with names, colours and places; what questions and plans are about.
+"""`Annotations`: objects and regions of a scene with names, colours and places, for questions and plans.
 
-They say nothing of how a scene is drawn or walked in, so that a house, a city and a scan are annotated alike.
+They say nothing of how a scene is drawn or walked in. So a house, a city and a scan are annotated alike.
 
 Axes: P corners of an outline. Plan coordinates are (x, z), metres.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 Outline = tuple[tuple[float, float], ...]  # corners (x, z) of a polygon in the plan
 
-# The colours that questions are about, painted as these sRGB values.
+# The colours of questions, painted as these sRGB values.
 PALETTE: dict[str, tuple[int, int, int]] = {
     "black": (30, 30, 32),
     "white": (242, 242, 240),
@@ -27,7 +27,7 @@ PALETTE: dict[str, tuple[int, int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A room, or another part of a scene that has a name. Its index in `Annotations.regions` is its id."""
+    """A room, or another named part of a scene. Its index in `Annotations.regions` is its id."""
 
     name: str
     outline: Outline
@@ -35,16 +35,16 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """An object, by the id that the sensor instance_id shows."""
+    """An object, by its id in the sensor instance_id."""
 
     id: int
     name: str
     outline: Outline  # its footprint
-    color: str | None = None  # a name of PALETTE that a person would give it
+    color: str | None = None  # the name in PALETTE that a person would give it
     region: int = -1
     low_m: float = 0.0  # height of its underside
     high_m: float = 0.0
-    asked: bool = True  # whether questions are asked about its kind
+    asked: bool = True  # questions may be about its kind
 
 
 @dataclass(frozen=True, slots=True)

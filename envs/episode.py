@@ -1,8 +1,8 @@
-"""`Episode`: one question to be answered by walking, whatever world or benchmark it comes from.
+"""`Episode`: one question to be answered by walking, in any world and from any benchmark.
 
-Every benchmark loader makes Episodes and every environment plays them. What a source does not know is None, never 0.
+Every benchmark loader makes Episodes and every environment plays them. Unknown fields are None, never 0.
 
-Coordinates: metres, X right, Y up; a floor pose is (x, z, heading_rad). Heading 0 looks along -Z and grows
+Coordinates are metres, X right, Y up; a floor pose is (x, z, heading_rad). Heading 0 looks along -Z. It grows
 counter-clockwise seen from above, so a left turn adds to it; forward is (-sin heading, -cos heading) in (x, z).
 """
 
@@ -14,7 +14,7 @@ from eqa.envs.reading import declared
 Pose = tuple[float, float, float]
 Point = tuple[float, float, float]
 
-# What the coordinates of a source mean, apart from its scenes' own origins.
+# Meanings of the coordinates of a source, apart from its scenes' own origins.
 FRAMES = {
     "house": "as above; the floor of a house is at y = 0",
     "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the episode's `floor_y_m`",
@@ -24,24 +24,24 @@ FRAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Where a walk can begin, and how far it is from there to the goal."""
+    """The start of a walk, and the distance from there to the goal."""
 
     pose: Pose
     num_actions: int | None = None  # of the shortest walk, STOP included
     distance_m: float | None = None  # geodesic
-    num_rooms: int | None = None  # that the shortest walk is in, the first included
+    num_rooms: int | None = None  # on the shortest walk, the first included
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An object or a room that answering takes into account, with its box along the axes: (x, y, z) of two corners."""
+    """An object or a room that the answer depends on, with its axis-aligned box: (x, y, z) of two corners."""
 
     kind: str  # "object" or "room"
     name: str
     low: Point
     high: Point
-    id: int | None = None  # of an object its instance id, of a room its index
-    is_target: bool = False  # what the question asks about
+    id: int | None = None  # instance id of an object, index of a room
+    is_target: bool = False  # the subject of the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class Episode:
     question: str  # lower case, ends with a question mark
     answer: str
     question_type: str  # "location", "color", "color_room", "preposition", ...
-    source: str  # which generator or benchmark made it, with its version
+    source: str  # the generator or benchmark that made it, with its version
     _: KW_ONLY
     frame: str = "house"  # a key of FRAMES
     target_object: int | None = None  # instance id in the scene, as the renderer writes it
     target_room: int | None = None  # index of the scene's room
     touched: tuple[Entity, ...] | None = None  # all that the answer depends on, the target first
     view_points: tuple[Pose, ...] | None = None  # poses from which the answer can be seen, best first
-    goal_radius_m: float | None = None  # distance 0 is anywhere this close to a view point's position
-    goal_turn_rad: float | None = None  # a walk may end looking this far beside a view point's heading
+    goal_radius_m: float | None = None  # the distance is 0 this close to a view point's position
+    goal_turn_rad: float | None = None  # largest difference of a walk's last heading from a view point's
     floor_y_m: float | None = None  # height of the floor that poses stand on
     spawns: Mapping[str, Spawn] | None = None  # "start", then "T-50", "T-30", "T-10" on the walk from there; "random"
     walk: str | None = None  # the shortest one from "start", a letter an action: F forward, L left, R right, S stop
-    program: str | None = None  # the functional program behind question and answer, as text
+    program: str | None = None  # the functional program of question and answer, as text
 
     def __post_init__(self) -> None:
         if self.frame not in FRAMES:
@@ -75,7 +75,7 @@ class Episode:
 
     @property
     def start(self) -> Pose | None:
-        """Where a walk from far away begins."""
+        """The spawn of a walk from far away."""
         return self.spawns["start"].pose if self.spawns and "start" in self.spawns else None
 
     def to_dict(self) -> dict:
@@ -83,8 +83,9 @@ class Episode:
 
     @classmethod
     def from_dict(cls, entry: Mapping) -> "Episode":
-        """Rebuilds an episode from `to_dict`'s JSON; an unknown or missing key, or another type, is a ValueError
-        naming it."""
+        """Rebuilds an episode from `to_dict`'s JSON; ValueError names an unknown or missing key, or one of another
+        type.
+        """
         name = entry.get("episode_id") if isinstance(entry, Mapping) else None
         try:
             return declared(cls, entry)

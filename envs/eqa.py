@@ -24,15 +24,26 @@ class EQAVectorEnv(VectorEnv):
     """N agents, each walking a house until it can answer, then stopping.
 
     Observation: rgb (N, H, W, 3) uint8, egocentric; question (N, L) int64 word ids, right-padded with 0.
-    Action: MultiDiscrete([4] * N), see `envs.actions`. FORWARD is 0.25 m, a turn is 9 degrees.
-    Reward: `SHAPING` times the geodesic metres that the action brought the agent nearer to its goal; the reward for an answer
-    is the learner's, who knows the answer given.
-    Ends: terminated by STOP, truncated after `max_steps`. Autoreset: SAME_STEP, so the observation after an end is the next
-    episode's first one, and `final_obs` and `final_info` hold the last ones of the episode that ended.
-    info, each with its mask `_key`: `distance_m` still to walk; `collided`, whether FORWARD was refused; `region`, index of
-    the room that the agent is in, -1 for none; `pose`; `episode_index`, place of the episode in `episodes`.
 
-    Agents take the episodes in a random order, all of them before one comes again. `reset(options={"episodes": indices})`
+    Action: MultiDiscrete([4] * N), see `envs.actions`. FORWARD is 0.25 m, a turn is 9 degrees.
+
+    Reward: `SHAPING` times the geodesic metres by which the action brought the agent nearer to its goal. The learner
+    adds the reward for an answer, since it knows the answer given.
+
+    Ends: terminated by STOP, truncated after `max_steps`.
+
+    Autoreset: SAME_STEP, so the observation after an end is the next episode's first one. `final_obs` and `final_info`
+    hold the last ones of the ended episode.
+
+    Info, each with its mask `_key`:
+
+    - `distance_m`: geodesic distance to the goal;
+    - `collided`: FORWARD was refused;
+    - `region`: index of the agent's room, -1 for none;
+    - `pose`;
+    - `episode_index`: index of the episode in `episodes`.
+
+    Agents take the episodes in a random order, all of them before one repeats. `reset(options={"episodes": indices})`
     starts agent n with episode indices[n] instead.
     """
 
@@ -49,7 +60,8 @@ class EQAVectorEnv(VectorEnv):
     ) -> None:
         """`encode` turns a question into word ids below `num_words`, as `data.vocabulary` does; 0 is left for padding.
 
-        ValueError for an episode without a start or goal, in a house that is not loaded, or with words that cannot be encoded.
+        ValueError for an episode without start or goal, in a house that is not loaded, or with words that cannot be
+        encoded.
         """
         if not episodes:
             raise ValueError("episodes: expected at least one, got none")
@@ -103,7 +115,7 @@ class EQAVectorEnv(VectorEnv):
     def step(
         self, actions: Int64[np.ndarray, " N"]
     ) -> tuple[dict[str, np.ndarray], Float64[np.ndarray, " N"], Bool[np.ndarray, " N"], Bool[np.ndarray, " N"], Info]:
-        """One action each. ValueError before `reset`, and for an id that is no action."""
+        """Moves each agent by one action. ValueError before `reset`, and for an unknown id."""
         if self._frames is None:
             raise ValueError("step: no episode has begun; call reset() first")
         actions, before_m = np.asarray(actions), self.task.distance_m

@@ -1,6 +1,6 @@
-"""`World` and `Simulator`: what a world offers so that the task can be played in it, for all agents at once.
+"""`World` and `Simulator`: the interface of a world in which the task can be played, for all agents at once.
 
-A world opens scenes and knows what is in them; a simulator holds agents in some of its scenes. Arrays of a simulator are
+A world opens scenes and knows their contents; a simulator holds agents in some of its scenes. Arrays of a simulator are
 torch tensors on its device. Those on the CPU share their memory with NumPy.
 
 Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, z, heading_rad), see `envs.episode`.
@@ -27,7 +27,7 @@ Observation = Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a walk should end: within `radius_m` of a view point, looking its way or up to `turn_rad` beside it."""
+    """The end of a walk: within `radius_m` of a view point, with its heading or up to `turn_rad` beside it."""
 
     view_points: tuple[Pose, ...]
     radius_m: float
@@ -43,7 +43,7 @@ class Goal:
 
     @classmethod
     def of(cls, episode: Episode) -> "Goal":
-        """The goal of an episode; ValueError where its source did not say where to look from."""
+        """The goal of an episode; ValueError if its source has no view points."""
         if not episode.view_points or episode.goal_radius_m is None:
             raise ValueError(
                 f"episode {episode.episode_id!r}: has no view points or goal radius, so no goal to walk to"
@@ -53,23 +53,23 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Pose t is where frame t is seen, before action t; the last action is STOP and moves nothing."""
+    """Actions and poses. Frame t is seen at pose t, before action t; the last action is STOP and moves nothing."""
 
     actions: Int8[np.ndarray, " T"]
     poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
 
     def last(self, num_actions: int) -> "Walk":
-        """Its last `num_actions` actions, all of them where it is shorter."""
+        """Its last `num_actions` actions, all of them if it is shorter."""
         return Walk(self.actions[-num_actions:], self.poses[-num_actions:])
 
     def before_end(self, num_actions: int) -> Pose:
-        """Where a walk is with `num_actions` left, STOP included: EmbodiedQA's spawn T-10, T-30, T-50 (Sec. 5)."""
+        """The pose with `num_actions` left, STOP included: EmbodiedQA's spawns T-10, T-30, T-50 (Sec. 5)."""
         if not 1 <= num_actions <= len(self.actions):
             raise ValueError(f"num_actions: expected 1 to {len(self.actions)}, this walk's length, got {num_actions}")
         return tuple(self.poses[-num_actions].tolist())
 
 
-Planner = Callable[[Pose], Walk]  # the shortest walk from a pose; ValueError where there is none
+Planner = Callable[[Pose], Walk]  # the shortest walk from a pose; ValueError if there is none
 
 
 @runtime_checkable
@@ -79,11 +79,11 @@ class Simulator(Protocol):
     actions: ActionSet
     num_agents: int
     scene_ids: Sequence[str]
-    image_size: tuple[int, int]  # height and width of what is seen, pixels
+    image_size: tuple[int, int]  # height and width of the frames, pixels
     device: torch.device
 
     def scene_index(self, scene_id: str) -> int:
-        """Place of a loaded scene; ValueError names a scene that is not loaded."""
+        """Index of a loaded scene; ValueError names a scene that is not loaded."""
         ...
 
     def reset(
@@ -93,24 +93,24 @@ class Simulator(Protocol):
         poses: Float64[np.ndarray, "M P"],
         goals: Sequence[Goal],
     ) -> None:
-        """Puts agents somewhere and gives each a goal, from which distances are measured.
+        """Puts agents at poses and gives each a goal, from which distances are measured.
 
         ValueError, before anything changes, for a pose where an agent cannot be and a goal that cannot be reached.
         """
         ...
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
-        """Moves every agent by a primitive action (STOP stays); True where a move was refused."""
+        """Moves every agent by a primitive action (STOP stays); True for moves that were refused."""
         ...
 
     def observe(self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)) -> Observation:
-        """What some agents see, all by default, by `sensors`: nothing else is drawn."""
+        """Observations of some agents, all by default, by sensor; only `sensors` are drawn."""
         ...
 
     def look(
         self, scenes: Int64[np.ndarray, " V"], poses: Float64[np.ndarray, "V P"], sensors: Sequence[str] = ("rgb",)
     ) -> Observation:
-        """What an agent would see from any poses of loaded scenes."""
+        """Observations of an agent at any poses of loaded scenes."""
         ...
 
     @property
@@ -123,13 +123,13 @@ class Simulator(Protocol):
 
     @property
     def region(self) -> Int64[Tensor, " N"]:
-        """Index of the scene's region (of a house, its room) that each agent is in, -1 for none."""
+        """Index of the scene's region (in a house, the room) that each agent is in, -1 for none."""
         ...
 
 
 @runtime_checkable
 class World(Protocol):
-    """Scenes by their ids, and what is known about them."""
+    """Scenes by their ids, and knowledge about them."""
 
     actions: ActionSet
 
@@ -144,24 +144,24 @@ class World(Protocol):
     def distances(
         self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ P"]]
     ) -> list[Float32[np.ndarray, " _"]]:
-        """Geodesic metres to each goal from the poses of the same place in the list; inf where an agent cannot be."""
+        """Geodesic metres to each goal from the poses at the same index; inf where an agent cannot be."""
         ...
 
     def shortest_walks(
         self, scene_id: str, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
     ) -> list[Walk | None]:
-        """The walk of a demonstration from each start to the goal of the same place in the list.
+        """The walk of a demonstration from each start to the goal at the same index.
 
-        ValueError names a start from which no walk leads to its goal; with `or_none` there is None in its place.
+        ValueError names a start from which no walk leads to its goal; with `or_none` it gives None instead.
         """
         ...
 
     def planners(self, scene_id: str, goals: Sequence[Goal]) -> list[Planner]:
-        """The expert for each goal, for agents that may come to any pose: a function that is searched for once."""
+        """The expert for each goal, as a function of any pose: the search over the scene is made once."""
         ...
 
 
 def enter(world: World, scene_ids: Sequence[str]) -> tuple[Simulator, Int64[np.ndarray, " N"]]:
-    """A simulator with one agent for each id, in the scenes of that name, each loaded once; and the scene of each agent."""
+    """A simulator with one agent for each id, in the scene of that name, and each agent's scene; scenes load once."""
     simulator = world.open(list(dict.fromkeys(scene_ids)), num_agents=len(scene_ids))
     return simulator, np.array([simulator.scene_index(i) for i in scene_ids])

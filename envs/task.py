@@ -1,7 +1,8 @@
-"""`Task` and `play`: the one loop that plays episodes, with whoever acts, and records what happened.
+"""`Task` and `play`: the one loop that plays episodes, with any actor, and records them.
 
-An episode ends with STOP or once its world's budget of actions is spent (Das et al. 2018, Sec. 5). Evaluation, learning by
-walking, DAgger, the page on which a person walks and the Gymnasium environment all move agents by `Task.step`.
+An episode ends with STOP or after its world's largest number of actions (Das et al. 2018, Sec. 5). Evaluation,
+reinforcement learning, DAgger, the page on which a person walks and the Gymnasium environment all move agents by
+`Task.step`.
 
 Axes: N episodes, one for each agent of the simulator, W of them that walk, S actions of the longest walk, P of a pose.
 """
@@ -22,9 +23,9 @@ from eqa.envs.simulator import Goal, Observation, Simulator
 
 @runtime_checkable
 class Actor(Protocol):
-    """Chooses actions for the episodes of a task; `models.agents.agent.Agent` says more."""
+    """Chooses actions for the episodes of a task; see also `models.agents.agent.Agent`."""
 
-    sensors: Sequence[str]  # that it looks at; nothing else is drawn
+    sensors: Sequence[str]  # sensors that it uses; nothing else is drawn
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """The next actions of some episodes; rows of the observation are theirs."""
@@ -33,13 +34,13 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """N recorded walks, padded: the spawn and the pose that each action led to, the last one included."""
+    """N recorded walks, padded: the spawn and the pose after each action, the last one included."""
 
     scenes: Int64[np.ndarray, " N"]
-    poses: Float64[np.ndarray, "N S1 P"]  # the last one goes on behind the end
+    poses: Float64[np.ndarray, "N S1 P"]  # the last one repeats after the end
     distances_m: Float64[np.ndarray, "N S1"]
     regions: Int64[np.ndarray, "N S1"]
-    actions: Int64[np.ndarray, "N S"]  # PADDED_ACTION behind the end
+    actions: Int64[np.ndarray, "N S"]  # PADDED_ACTION after the end
     refused: Bool[np.ndarray, "N S"]  # moves that ran into something
 
     @property
@@ -48,17 +49,17 @@ class Trajectories:
 
     @property
     def stopped(self) -> Bool[np.ndarray, " N"]:
-        """Whether each ended by STOP."""
+        """True for walks that ended by STOP."""
         return (self.actions == Action.STOP).any(1)
 
     @property
     def num_views(self) -> Int[np.ndarray, " N"]:
-        """How many frames each has seen; what is seen after STOP was seen before it."""
+        """Number of frames that each has seen; STOP adds none."""
         return self.num_actions + ~self.stopped
 
     @property
     def path_m(self) -> Float64[np.ndarray, " N"]:
-        """How far each walked."""
+        """Length of each path, metres."""
         return np.linalg.norm(np.diff(self.poses[:, :, :-1], axis=1), axis=2).sum(1)
 
     @property
@@ -68,7 +69,7 @@ class Trajectories:
 
 
 class Task:
-    """Episodes in a simulator, one for each of its agents: which are walking, and what has happened in them."""
+    """Episodes in a simulator, one for each of its agents, and a record of their walks."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Task:
         max_steps: int | None = None,
         clock: Callable[[str], AbstractContextManager] = nullcontext,
     ) -> None:
-        """`clock` is entered with "render" and "simulate" while these take time."""
+        """`clock` is entered with "render" and "simulate" during these operations."""
         self.simulator, self.clock = simulator, clock
         self.max_steps = simulator.actions.max_steps if max_steps is None else max_steps
         if self.max_steps < 1:
@@ -90,7 +91,7 @@ class Task:
         self._refused = np.zeros((num, longest), np.bool_)
         self._distances = np.zeros((num, longest + 1))
         self._regions = np.zeros((num, longest + 1), np.int64)
-        self._poses: np.ndarray | None = None  # a world says how long a pose is
+        self._poses: np.ndarray | None = None  # the length of a pose depends on the world
 
     def begin(
         self,
@@ -99,7 +100,7 @@ class Task:
         poses: Float64[np.ndarray, "W P"],
         goals: Sequence[Goal],
     ) -> None:
-        """Starts an episode for each of some agents; ValueError as `Simulator.reset`."""
+        """Starts an episode for each of some agents; ValueError as in `Simulator.reset`."""
         self.simulator.reset(agents, scenes, poses, goals)
         if self._poses is None:
             self._poses = np.zeros((*self._distances.shape, poses.shape[1]))
@@ -114,7 +115,7 @@ class Task:
         return tuple(values.cpu().numpy() for values in (simulator.poses, simulator.distance_m, simulator.region))
 
     def observe(self, agents: Int64[np.ndarray, " W"], sensors: Sequence[str]) -> Observation:
-        """What some agents see; nothing is drawn without sensors."""
+        """Observations of some agents; nothing is drawn without sensors."""
         if not sensors or not len(agents):
             return {}
         with self.clock("render"):
@@ -123,9 +124,9 @@ class Task:
     def step(
         self, agents: Int64[np.ndarray, " W"], actions: Int64[Tensor, " W"] | Int[np.ndarray, " W"]
     ) -> Bool[np.ndarray, " W"]:
-        """Moves some agents, each by its action; the others stay. True for those whose episodes are over with it.
+        """Moves some agents, each by its action; the others stay. True for those whose episodes end with it.
 
-        ValueError for an agent whose episode has not begun or is over, and for what is no action.
+        ValueError for an agent whose episode has not begun or is over, and for an unknown action.
         """
         if not self.walking[agents].all():
             raise ValueError(f"agents {agents[~self.walking[agents]].tolist()}: no episode goes on; call begin() first")
@@ -148,16 +149,16 @@ class Task:
 
     @property
     def distance_m(self) -> Float64[np.ndarray, " N"]:
-        """Of each agent, at its present pose."""
+        """Geodesic distance of each agent to its goal, from its present pose."""
         return self._distances[np.arange(len(self.steps)), self.steps]
 
     @property
     def refused(self) -> Bool[np.ndarray, " N"]:
-        """Whether the last move of each agent ran into something."""
+        """True for agents whose last move ran into something."""
         return self._refused[np.arange(len(self.steps)), self.steps - 1] & (self.steps > 0)
 
     def trajectories(self) -> Trajectories:
-        """All walks up to now."""
+        """All walks so far."""
         longest = int(self.steps.max(initial=0))
         at = np.minimum(np.arange(longest + 1), self.steps[:, None])
         who = np.arange(len(self.steps))[:, None]
@@ -178,10 +179,10 @@ def play(
     at_once: int | None = None,
     min_active_share: float = 0.0,
 ) -> Int64[np.ndarray, " C"]:
-    """Plays all episodes of a task to their ends, `at_once` at a time (default: all): where one ends, the next begins.
+    """Plays all episodes of a task to their ends, `at_once` at a time (default: all): as one ends, the next begins.
 
-    With `min_active_share`, the last ones are cut off once fewer than that share of those at once still walk and none is
-    left to begin. Gives the episodes that were cut off.
+    `min_active_share` cuts off the last ones once fewer than that share of `at_once` still walk and none is left to
+    begin. The episodes that were cut off are returned.
     """
     waiting = np.flatnonzero(task.walking)
     at_once = min(len(waiting), at_once or len(waiting))
@@ -191,7 +192,7 @@ def play(
         over = task.step(walking, actions)
         fresh, waiting = np.split(waiting, [min(np.count_nonzero(over), len(waiting))])
         walking = np.concatenate([walking[~over], fresh])
-        # An episode that has just begun has seen nothing yet that could be answered from.
+        # An episode that has just begun has seen nothing yet to answer from.
         if not len(waiting) and not len(fresh) and len(walking) < min_active_share * at_once:
             break
     return walking

@@ -1,7 +1,7 @@
 """Embodied question answering under one import name: `eqa.envs`, `eqa.data`, `eqa.models`.
 
-In a clone these folders lie beside this one, so the package's path takes in the root of the repository. In an installed
-wheel they lie inside it. Neither puts anything called `data` or `models` at the top of anybody's environment.
+In a clone these folders lie beside this one, so the package's path includes the root of the repository. In an installed
+wheel they lie inside it. Neither puts anything called `data` or `models` at the top of a user's environment.
 """
 
 from pathlib import Path

@@ -12,9 +12,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Files and folders; others follow as they are rewritten.
 HELD = [
+    "data/batches",
     "data/benchmarks",
+    "data/demonstrations",
+    "data/generated.py",
     "data/questions",
+    "data/source.py",
     "data/vocabulary.py",
+    "envs/actions.py",
+    "envs/annotations.py",
+    "envs/episode.py",
+    "envs/eqa.py",
     "envs/files.py",
     "envs/habitat",
     "envs/house",
@@ -23,6 +31,8 @@ HELD = [
     "envs/progress.py",
     "envs/reading.py",
     "envs/rendering",
+    "envs/simulator.py",
+    "envs/task.py",
     "envs/workers.py",
     "eval.py",
     "models/distributed.py",
@@ -30,11 +40,18 @@ HELD = [
     "models/learning",
     "models/registry.py",
     "models/run_record.py",
+    "eqa/__init__.py",
+    "models/agents",
+    "models/answerers",
+    "models/encoders",
+    "models/mapping",
+    "models/navigators",
     "scripts",
+    "tests/helpers",
     "tests/test_prose.py",
     "train.py",
 ]
-EXEMPT = {"envs/house/simulator.py"}  # held once it is rewritten
+EXEMPT: set[str] = set()
 LONGEST_LINE, LONGEST_FIRST_SENTENCE = 120, 30  # columns, words
 # Openings that keep the reader waiting for the subject of the sentence.
 OPENINGS = {

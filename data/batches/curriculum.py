@@ -1,10 +1,10 @@
-"""Which part of a demonstration counts in which epoch and how much, and which demonstrations share a batch.
+"""Curriculum and weights: the actions that count in each epoch, their weights, and batches of similar length.
 
-The distance curriculum of Das et al. (2018, Sec. 5): imitation starts with spawns 10 actions from the target and moves
-them 10 further back each epoch. The walk before the spawn is always given as history.
+The distance curriculum is that of Das et al. (2018, Sec. 5). Imitation starts with spawns 10 actions from the target
+and moves them 10 further back each epoch. The walk before the spawn is always given as history.
 
-Inflection weighting (Wijmans et al. 2019, "Embodied Question Answering in Photorealistic Environments with Point Cloud
-Perception"): who repeats the last action is right most of the time, so the actions that differ from it count more.
+Inflection weighting follows Wijmans et al. 2019, "Embodied Question Answering in Photorealistic Environments with Point
+Cloud Perception". Repeating the last action is right most of the time, so the actions that differ from it count more.
 
 Axes: S actions of all walks end to end, E episodes, E1 one more, B batch.
 """
@@ -26,7 +26,7 @@ def first_counted_action(
 
 
 def inflections(actions: Int[np.ndarray, " S"], offsets: Int[np.ndarray, " E1"]) -> Bool[np.ndarray, " S"]:
-    """Which actions differ from the one before; the first of a walk does. Walk i is `offsets[i]:offsets[i + 1]`."""
+    """True for a walk's first action, and those unlike the one before. Walk i is `offsets[i]:offsets[i + 1]`."""
     differs = np.ones(len(actions), bool)
     differs[1:] = actions[1:] != actions[:-1]
     differs[offsets[:-1]] = True
@@ -36,7 +36,7 @@ def inflections(actions: Int[np.ndarray, " S"], offsets: Int[np.ndarray, " E1"])
 def inflection_weights(differs: Bool[np.ndarray, " S"], *, of: Bool[np.ndarray, " S2"]) -> Float32[np.ndarray, " S"]:
     """Weights of actions: one that differs counts (number of actions) / (number that differ) times as much as another.
 
-    The statistics are those `of` the training walks, over whose actions the weights' mean is 1.
+    The statistics are those `of` the training walks; over their actions the weights' mean is 1.
     """
     ratio = len(of) / of.sum()
     return (np.where(differs, ratio, 1.0) / np.where(of, ratio, 1.0).mean()).astype(np.float32)
@@ -45,7 +45,7 @@ def inflection_weights(differs: Bool[np.ndarray, " S"], *, of: Bool[np.ndarray, 
 def length_batches(
     lengths: Int[np.ndarray, " E"], batch_size: int, *, rng: np.random.Generator, window: int = 32
 ) -> list[Int[np.ndarray, " B"]]:
-    """Episode numbers in shuffled batches of similar length, so that little of a padded batch is padding.
+    """Episode numbers in shuffled batches of similar length, so that batches need little padding.
 
     Episodes are shuffled, cut into windows of `window` batches, sorted by length inside a window, and the batches are
     shuffled again. Every episode occurs once.

@@ -1,8 +1,8 @@
-"""`RenderedFrames`: endless frames of random places in houses, rendered as they are needed; nothing is stored.
+"""`RenderedFrames`: endless frames of random places in houses, rendered when needed; nothing is stored.
 
-What encoders are pretrained on: colour, depth and class of every pixel, and on demand names of colours and types of rooms
-(`data.batches.pixel_labels`). Training walks through the train houses,
-validation is one fixed set of views of val houses. Every batch is a function of (seed, epoch, place in the epoch).
+Encoders are pretrained on them: colour, depth and class of every pixel, and optionally names of colours and types of
+rooms (`data.batches.pixel_labels`). Training goes through the train houses; validation is one fixed set of views of val
+houses. Every batch is a function of (seed, epoch, place in the epoch).
 
 Axes: B batch, H W frame, N poses, R rooms, O objects, C free cells.
 """
@@ -38,10 +38,10 @@ HOUSES_IN_MEMORY = 1024  # under 1 MB each
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to stand in one house and what to look at. Rooms without a free cell, and what they hold, are left out."""
+    """Places in one house for views, and objects to look at. Rooms without a free cell are left out."""
 
     cells: Float64[np.ndarray, "C 2"]  # x, z of free floor, room by room
-    first: Int64[np.ndarray, " R"]  # where a room's cells begin
+    first: Int64[np.ndarray, " R"]  # index of a room's first cell
     count: Int64[np.ndarray, " R"]
     objects: Float64[np.ndarray, "O 2"]  # x, z, sorted by category
     object_room: Int64[np.ndarray, " O"]
@@ -49,12 +49,12 @@ class Places:
     category_count: Int64[np.ndarray, " K"]
 
     def random_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 3"]:
-        """Any room, any place in it, any heading."""
+        """Random poses: any room, any place in it, any heading."""
         rooms = rng.integers(len(self.first), size=num)
         return np.column_stack([self._stand(rng, rooms), _whole_turns(rng.uniform(0, 2 * np.pi, num))])
 
     def object_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 3"]:
-        """Any category, any object of it, looking at it about straight from a place in its room that is not too far."""
+        """Poses that look about straight at a random object of a random category, from nearby in its room."""
         kinds = rng.integers(len(self.category_first), size=num)
         chosen = self.category_first[kinds] + rng.integers(self.category_count[kinds])
         target = self.objects[chosen]
@@ -72,7 +72,7 @@ class Places:
 
 
 def _whole_turns(heading_rad: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-    """An agent's headings are multiples of a turn, so these are the views that it will have."""
+    """Headings rounded to multiples of a turn, the only ones that an agent has."""
     return np.rint(heading_rad / TURN_RAD) * TURN_RAD % (2 * np.pi)
 
 
@@ -102,12 +102,17 @@ def find_places(house: House, scene: Scene) -> Places:
 
 
 class Frames(IterableDataset):
-    """Batches of views: rgb (B, H, W, 3) uint8, depth (B, H, W) float32 metres, 0 where nothing was hit, class_id
-    (B, H, W) uint8, an index into `catalog.CLASSES`. With `surroundings_every=k` also color_id and room_id (B, H/k, W/k)
-    uint8 of the pixels that `data.batches.pixel_labels.sampled` takes.
+    """Batches of views, as tensors:
 
-    A few houses are loaded at a time and give a few batches each; all houses come by before one comes again. With
-    several workers, each takes every n-th group of houses. `part` of each batch is drawn only, for one of several processes.
+    - rgb (B, H, W, 3) uint8;
+    - depth (B, H, W) float32 metres, 0 where nothing was hit;
+    - class_id (B, H, W) uint8, an index into `catalog.CLASSES`;
+    - with `surroundings_every=k` color_id and room_id (B, H/k, W/k) uint8, for the pixels of
+      `data.batches.pixel_labels.sampled`.
+
+    A few houses are loaded at a time and give a few batches each; all houses are used before one is used again. With
+    several workers, each takes every n-th group of houses. Only `part` of each batch is drawn, for one of several
+    processes.
     """
 
     def __init__(
@@ -157,7 +162,7 @@ class Frames(IterableDataset):
                 yield {name: torch.from_numpy(array) for name, array in frames.items()}
 
     def _group(self, group: int) -> list[int]:
-        """Places of a group's houses: the stream of all houses, shuffled anew each time round."""
+        """Places of a group's houses in the stream of all houses, which is shuffled anew for each pass."""
         stream = range(group * self.houses_at_once, (group + 1) * self.houses_at_once)
         rounds = [divmod(i, len(self.houses)) for i in stream]
         return [int(np.random.default_rng([*self.seed, 1, r]).permutation(len(self.houses))[k]) for r, k in rounds]
@@ -189,7 +194,7 @@ class Frames(IterableDataset):
 
 @runtime_checkable
 class HouseSource(Protocol):
-    """What gives houses by split, such as `data.source.Source`."""
+    """A source of houses by split, such as `data.source.Source`."""
 
     houses: Mapping[str, Sequence[House]]
 
@@ -197,7 +202,7 @@ class HouseSource(Protocol):
 class RenderedFrames(pl.LightningDataModule):
     """`Frames` of train houses, new ones each epoch, and a fixed set of val houses.
 
-    `num_workers=0` renders in this process on all cores, right where training is on the CPU; with a GPU, one worker
+    `num_workers=0` renders in this process on all cores, which suits training on the CPU. With a GPU, one worker
     renders while the GPU learns.
     """
 
@@ -222,7 +227,7 @@ class RenderedFrames(pl.LightningDataModule):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What the network that learns from this has to fit."""
+        """Sizes that the network in training has to fit."""
         named = {} if self.surroundings_every is None else {"num_colors": len(COLORS), "num_rooms": len(ROOMS)}
         return {
             "num_classes": len(CLASSES),

@@ -1,10 +1,10 @@
-"""What the navigator and the answerer learn from: batches of demonstrations as tensors.
+"""Batches of demonstrations as tensors, for imitation learning of navigator and answerer.
 
-Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a resumed
-run sees what an uninterrupted one would have seen; for that the trainer reloads dataloaders every epoch.
+Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a
+resumed run sees the same as an uninterrupted one. For that the trainer reloads dataloaders every epoch.
 
-`batch_size` counts over all processes: each takes its part of every batch, so how many there are changes the speed and
-not what is learned. A part may be empty; it then holds one item that does not count.
+`batch_size` counts over all processes, and each takes its part of every batch. So the number of processes changes the
+speed, but not the result. A part may be empty; it then holds one item that does not count.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,16 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import PADDED_ACTION
 from eqa.envs.episode import Episode
 
-NO_ANSWER = -100  # of a question that does not count
+NO_ANSWER = -100  # answer of a question that does not count
 
 
 def last_places(length: int, num_frames: int, earlier_frames: Sequence[int] = ()) -> np.ndarray:
-    """Which of `length` frames are the last `num_frames`, behind those that are `earlier_frames` before the last; before the
-    first comes the first again.
+    """Indices of the last `num_frames` of `length` frames, after those that are `earlier_frames` before the last.
 
-    Only what was seen up to now can come in, never a frame of the demonstration's future: the original code filled up
-    with views of the target, which leaks the answer.
+    Before the first frame comes the first again.
+
+    Only frames seen so far occur, never one of the demonstration's future. The original code filled up with views of
+    the target, which leaks the answer.
     """
     back = np.array(sorted({*range(num_frames), *earlier_frames}, reverse=True))
     return np.maximum(length - 1 - back, 0)
@@ -46,9 +47,14 @@ def last_frames(
 
 
 class Walks(Dataset):
-    """Whole walks of one or several files, padded: features (B, T, F) float16, actions (B, T) int64 padded with -1, targets
-    (B, T) what the expert does, questions (B, L) padded with 0, loss_from (B,) the first action that counts, weights
-    (B, T) float32 how much each counts, padded with 0."""
+    """Whole walks of one or several files, padded to batches:
+
+    - features (B, T, F) float16;
+    - actions (B, T) int64, padded with -1, and targets (B, T), the expert's actions;
+    - questions (B, L), padded with 0;
+    - loss_from (B,), the first action that counts;
+    - weights (B, T) float32 of the actions, padded with 0.
+    """
 
     def __init__(self, files: Sequence[Demonstrations], vocabulary: Vocabulary) -> None:
         self.files = list(files)
@@ -58,7 +64,7 @@ class Walks(Dataset):
             torch.from_numpy(np.concatenate([getattr(file, name) for file in self.files]).astype(np.int64))
             for name in ("actions", "targets")
         )
-        self.first = np.cumsum([0] + [len(file) for file in self.files])  # walk of each file
+        self.first = np.cumsum([0] + [len(file) for file in self.files])  # index of each file's first walk
         self.questions = [torch.tensor(vocabulary.encode(e.question)) for file in self.files for e in file.episodes]
         self.loss_from = torch.zeros(len(self), dtype=torch.int64)
         self.weights = torch.ones(len(self.actions))
@@ -69,11 +75,11 @@ class Walks(Dataset):
 
     @property
     def sizes(self) -> Int64[np.ndarray, " E"]:
-        """What to sort walks by, see `data.batches.sampling`."""
+        """Keys to sort walks by, see `data.batches.sampling`."""
         return walk_sizes(self.actions.numpy(), self.offsets)
 
     def weigh_inflections(self, *, of: "Walks") -> None:
-        """Lets the actions that differ from the one before count more, by the statistics of the walks learned from."""
+        """Gives more weight to actions that differ from the one before, by the statistics of the training walks."""
         own, learned = (inflections(walks.targets.numpy(), walks.offsets) for walks in (self, of))
         self.weights = torch.from_numpy(inflection_weights(own, of=learned))
 
@@ -105,14 +111,20 @@ class Walks(Dataset):
 
 
 class LastFrames(Dataset):
-    """The last `num_frames` of each demonstration, or with None all of them: features (B, N, F) float16, padded behind the
-    end, mask (B, N) False there, questions (B, L), answers (B,) in the vocabulary. `earlier_frames`: see `last_frames`."""
+    """The last `num_frames` of each demonstration, or with None all of them, as batches:
+
+    - features (B, N, F) float16, padded at the end, and mask (B, N), False there;
+    - questions (B, L);
+    - answers (B,) as numbers in the vocabulary.
+
+    `earlier_frames`: see `last_frames`.
+    """
 
     def __init__(
         self, demos: Demonstrations, vocabulary: Vocabulary, num_frames: int | None, earlier_frames: Sequence[int] = ()
     ) -> None:
         self.demos, self.num_frames = demos, num_frames
-        if num_frames is not None:  # few enough to be held, for they are read in every epoch
+        if num_frames is not None:  # few enough to be held in memory, and they are read in every epoch
             frames = [last_frames(demos.features[demos.rows(i)], num_frames, earlier_frames) for i in range(len(demos))]
             self.features = torch.from_numpy(np.stack(frames))
         self._ask(demos.episodes, vocabulary)
@@ -143,7 +155,7 @@ class LastFrames(Dataset):
 
 
 def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
-    """This process's part of each batch; which items a batch has is decided here already."""
+    """Loads this process's part of each batch; the batches are fixed already."""
     parts = own_parts(batches, trainer.global_rank, trainer.world_size)
     return DataLoader(data, batch_sampler=parts, collate_fn=as_collated)
 
@@ -153,15 +165,15 @@ def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What `__getitems__` gives is a batch already."""
+    """The batch itself: `__getitems__` has collated it already."""
     return batch
 
 
 class NavigatorData(pl.LightningDataModule):
     """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts).
 
-    Where the source has several walks of each question, each epoch learns from the next one.
-    With `inflection` the actions that differ from the one before count more, see `data.batches.curriculum`.
+    If the source has several walks of each question, each epoch learns from the next one. With `inflection`, actions
+    that differ from the one before count more, see `data.batches.curriculum`.
     """
 
     def __init__(
@@ -188,7 +200,7 @@ class NavigatorData(pl.LightningDataModule):
             self.val.weigh_inflections(of=self.train)
 
     def _of_epoch(self, epoch: int) -> list[Demonstrations]:
-        """What an epoch learns from, demonstrations first."""
+        """Training data of an epoch, demonstrations first."""
         return [self.learned[epoch % len(self.learned)]]
 
     def _walks(self, files: Sequence[Demonstrations]) -> Walks:
@@ -199,7 +211,7 @@ class NavigatorData(pl.LightningDataModule):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What a model has to know to fit this data."""
+        """Sizes that a model has to fit."""
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
             "feature_size": self.train.feature_size,
@@ -210,7 +222,7 @@ class NavigatorData(pl.LightningDataModule):
         self.train = self._walks(self._of_epoch(epoch))
         lengths = self.train.lengths
         counted = first_counted_action(lengths, epoch, start=self.curriculum_start, step=self.curriculum_step)
-        counted[len(self.train.files[0]) :] = 0  # the curriculum is of demonstrations
+        counted[len(self.train.files[0]) :] = 0  # the curriculum is for demonstrations only
         self.train.loss_from = torch.from_numpy(counted)
         batches = length_batches(self.train.sizes, self.batch_size, rng=np.random.default_rng([self.seed, epoch]))
         return _loader(self.train, batches, self.trainer)
@@ -222,8 +234,8 @@ class NavigatorData(pl.LightningDataModule):
 class AnswererData(pl.LightningDataModule):
     """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
 
-    `earlier_frames` adds frames that lie so many actions before the last; the answerer has to be made with the same numbers.
-    Where the source has several walks of each question, each epoch learns from the next one.
+    `earlier_frames` adds the frames that lie so many actions before the last; the answerer needs the same numbers. If
+    the source has several walks of each question, each epoch learns from the next one.
     """
 
     def __init__(
@@ -251,7 +263,7 @@ class AnswererData(pl.LightningDataModule):
 
     @property
     def sizes(self) -> dict[str, int | list[int]]:
-        """What a model has to know to fit this data."""
+        """Sizes that a model has to fit."""
         words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
         return {
             "vocabulary_size": len(words),

@@ -1,7 +1,8 @@
-"""`Surroundings`: of what a view shows, the name of each thing's colour and the type of the room that it is in.
+"""`Surroundings`: the colour name of each thing in a view, and the type of the room that it is in.
 
-What questions ask beside names of things, as targets for an encoder: the renderer says which object is where, the house
-which colour and room it has. What has no object, as walls and floors, is in the room where its surface lies.
+Questions ask about these besides the names of things, so they are targets for an encoder. The renderer tells the object
+of a pixel, the house its colour and room. Surfaces without an object, such as walls and floors, belong to the room in
+which they lie.
 
 Axes: B views, H W frame, h w sampled pixels of it, O objects, R rooms, G grid side.
 """
@@ -19,13 +20,13 @@ from eqa.envs.rendering.camera import Camera
 
 COLORS: tuple[str, ...] = tuple(PALETTE)
 ROOMS: tuple[str, ...] = tuple(room_rules()["types"])
-UNNAMED = 255  # no colour that a person would name, and no room of a known type
+UNNAMED = 255  # a colour without a common name, or a room of unknown type
 CELL_M = 0.1  # walls are thicker, so a cell on a wall's face lies in the room that the face is in
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Of one house; ids are places in COLORS and ROOMS, or UNNAMED."""
+    """Labels of one house; ids are indices into COLORS and ROOMS, or UNNAMED."""
 
     color: UInt8[np.ndarray, " O1"]  # by instance id; 0 is the building
     room: UInt8[np.ndarray, " O1"]
@@ -51,7 +52,7 @@ class Surroundings:
         )
 
     def rooms_at(self, x: Float64[np.ndarray, "*S"], z: Float64[np.ndarray, "*S"]) -> UInt8[np.ndarray, "*S"]:
-        """The rooms that points lie in; UNNAMED outside."""
+        """The rooms in which points lie; UNNAMED outside."""
         column = np.floor((x - self.corner[0]) / CELL_M).astype(np.int64)
         row = np.floor((z - self.corner[1]) / CELL_M).astype(np.int64)
         side = len(self.grid)
@@ -86,7 +87,7 @@ def sampled(frame: np.ndarray, every: int) -> np.ndarray:
 def points(
     poses: Float64[np.ndarray, "B 3"], depth: Float64[np.ndarray, "B h w"], camera: Camera, *, every: int
 ) -> tuple[Float64[np.ndarray, "B h w"], Float64[np.ndarray, "B h w"]]:
-    """x and z of what sampled pixels show, of a camera that looks level."""
+    """x and z of the points shown by sampled pixels, for a level camera."""
     column = every // 2 + every * np.arange(depth.shape[2], dtype=np.int64)
     right = depth * (column + 0.5 - camera.width_px / 2) / camera.focal_px
     x, z, heading = (poses[:, axis, None, None] for axis in range(3))

@@ -1,10 +1,10 @@
-"""Which questions are walked to learn from, and where each walk begins: what learning by walking takes its batches from.
+"""Batches for reinforcement learning: the questions of each batch, and the spawn of each walk.
 
-A batch is some questions of a few houses (loading a house costs as much as a walk), each walked `samples` times from the
-same spawn. The spawn lies on the question's shortest walk, at a number of actions before its end that is drawn anew; how
-far away it may lie grows with the epochs (Das et al. 2018, Sec. 5). Everything random is a function of (seed, epoch,
-place in the epoch), the numbers that walks are drawn with included; so what a walk does depends neither on the others of
-its batch nor on how many processes share it.
+A batch has some questions from a few houses (loading a house costs as much as a walk), each walked `samples` times from
+the same spawn. The spawn lies on the question's shortest walk, a random number of actions before its end. The largest
+distance grows with the epochs (Das et al. 2018, Sec. 5). All random numbers, those of the walks' draws included, are a
+function of (seed, epoch, place in the epoch). So a walk depends neither on the others of its batch nor on the number of
+processes.
 
 Axes: M walks of a batch, K actions of the longest walk, L words, Q questions of an epoch.
 """
@@ -22,13 +22,15 @@ from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS
 
-NEAREST = 3  # actions before the end, STOP included, at which a spawn lies at the least
+NEAREST = 3  # smallest number of actions, STOP included, from a spawn to the end
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnCurriculum:
-    """How far away walks begin: in epoch e at most `start + step * e` actions before the end, a share of them
-    with a `random_heading`, and then without history (`data.demonstrations.spawn_settings`)."""
+    """Distances of spawns: in epoch e at most `start + step * e` actions before the end.
+
+    The share `random_heading` of them has a random heading and no history (`data.demonstrations.spawn_settings`).
+    """
 
     start: int
     step: int
@@ -47,8 +49,13 @@ class SpawnCurriculum:
 
 
 class RLEpisodes(Dataset):
-    """Walks to be made: rows (M,) of the demonstrations, known (M,) how many actions of the demonstration are history, poses
-    (M, 3) float64 of the spawns, questions (M, L) padded with 0, noise (M, K, 2) uniform numbers to act with.
+    """Walks to be made, M in a batch:
+
+    - rows (M,) of the demonstrations;
+    - known (M,), the number of the demonstration's actions that are history;
+    - poses (M, 3) float64 of the spawns;
+    - questions (M, L), padded with 0;
+    - noise (M, K, 2), uniform numbers to draw actions with.
 
     Item i is all `samples` walks of `spawns[i]`.
     """
@@ -84,7 +91,7 @@ class RLEpisodes(Dataset):
 def questions_by_house(
     demos: Demonstrations, *, batches: int, questions: int, houses: int, rng: np.random.Generator
 ) -> Iterator[list[int]]:
-    """Rows of the questions of each batch: as many from each of `houses` houses, all houses before one comes again.
+    """Rows of the questions of each batch: equally many from each of `houses` houses, all houses before one repeats.
 
     A house with fewer questions than that gives some twice.
     """

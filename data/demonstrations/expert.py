@@ -1,4 +1,4 @@
-"""`Expert`: what the expert does at any pose, for agents that walk by themselves.
+"""`Expert`: the action of the shortest walk from any pose, as a label for agents that walk by themselves.
 
 Axes: N agents.
 """
@@ -12,11 +12,11 @@ from eqa.envs.actions import Action
 from eqa.envs.navigation.floor import side_by_side
 from eqa.envs.simulator import Planner, Walk
 
-SAME_PLACE = 1e-6  # metres and radians: a plan's poses are those that the simulator leads through
+SAME_PLACE = 1e-6  # metres and radians: largest difference between an agent's pose and one of its plan
 
 
 class Expert:
-    """Actions of the shortest walks from where N agents are to their goals. Who follows a plan costs no new search."""
+    """Actions of the shortest walks from N agents to their goals. An agent on its plan costs no new search."""
 
     def __init__(self, planners: Sequence[Planner]) -> None:
         self.planners = list(planners)
@@ -24,7 +24,7 @@ class Expert:
         self.step = [0] * len(self.planners)
 
     def __call__(self, poses: Float64[np.ndarray, "N 3"], active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
-        """The next action of each; STOP at the goal, and for those that are not active. ValueError where no walk leads on."""
+        """The next action of each agent: STOP at the goal and for inactive agents. ValueError if no walk leads on."""
         lost = [n for n in np.flatnonzero(active).tolist() if not self._on_plan(n, poses[n])]
         for n, walk in zip(lost, side_by_side(lambda n: self.planners[n](tuple(poses[n].tolist())), lost)):
             self.plans[n], self.step[n] = walk, 0
@@ -34,7 +34,7 @@ class Expert:
         return actions
 
     def _on_plan(self, n: int, pose: np.ndarray) -> bool:
-        """Whether an agent is where its plan was or one step on, which is taken note of."""
+        """True if an agent is at its plan's pose, or one step further; its place in the plan is updated."""
         plan = self.plans[n]
         if plan is None:
             return False

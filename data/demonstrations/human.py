@@ -1,13 +1,14 @@
-"""Walks of people as demonstrations: a file each, written when the walk ends, and all of them joined in one to learn from.
+"""Walks of people as demonstrations: one file for each walk, and all of them joined in one to learn from.
 
-Both are demonstration files (`data.demonstrations.storage` opens them) with more in them; T actions of a walk, S of all, E walks:
+Both are demonstration files (`data.demonstrations.storage` opens them) with further datasets; T actions of a walk, S of
+all, E walks:
 
     time_s         (S,) float64  seconds from the walk's first view to action t
     began          (E,) string   when the first view was shown: ISO 8601, UTC
-    answers_given  (E,) string   what the person answered
+    answers_given  (E,) string   the person's answer
     rows           (E,) string   the walk's row of metrics.jsonl, as JSON
 
-A person may walk into things, so the pose stays the same behind a FORWARD that was refused, and may use up an episode's
+A person may walk into things, so the pose stays the same after a refused FORWARD. A person may also use up an episode's
 actions, so the last action need not be STOP. The `Episode` is the question's own: its `walk` is the shortest one.
 """
 
@@ -29,7 +30,7 @@ JOINED = "demonstrations.h5"
 
 @dataclass(frozen=True, slots=True)
 class HumanWalk:
-    """One walk: its recording has one episode, its row names the spawn and holds the answer as `predicted`."""
+    """One walk: its recording has one episode; its row names the spawn and holds the answer as `predicted`."""
 
     recording: Recording
     time_s: Float64[np.ndarray, " T"]
@@ -38,16 +39,16 @@ class HumanWalk:
 
 
 def save_walk(folder: Path, walk: HumanWalk, configuration: Mapping) -> Path:
-    """Writes a walk under `folder`; one of the same question from the same spawn is replaced."""
+    """Writes a walk under `folder`; it replaces one of the same question from the same spawn."""
     path = folder / "walks" / f"{walk.row['episode_id']}_{walk.row['spawn'].replace(' ', '-')}.h5"
     _write(path, [walk], configuration)
     return path
 
 
 def load_walks(folder: Path, *, configuration: Mapping | None = None) -> list[HumanWalk]:
-    """All walks under `folder` in the order in which they were walked, maybe none.
+    """All walks under `folder`, possibly none, in the order in which they were walked.
 
-    ValueError names a file that is damaged, or that was made with another configuration than the one given or the first's.
+    ValueError names a file that is damaged or has another configuration than the given one, or else the first file's.
     """
     walks = []
     for path in _files(folder):
@@ -66,7 +67,7 @@ def load_walks(folder: Path, *, configuration: Mapping | None = None) -> list[Hu
 
 
 def join_walks(folder: Path) -> Path | None:
-    """Joins all walks under `folder` in one file, which `Demonstrations.open` reads; None where there is none."""
+    """Joins all walks under `folder` in one file, which `Demonstrations.open` reads; None if there are none."""
     if not (walks := load_walks(folder)):
         return None
     path = folder / JOINED

@@ -1,7 +1,7 @@
-"""The walks of an agent that knows the scene to the best view of a target.
+"""Walks to the best view of a target, for an agent that knows the scene.
 
-A demonstration leads to wherever its target is seen well enough. The walk to the best view leads to where the target is seen
-whole, with other things of its room, and looks straight at it.
+A demonstration leads to any place from which its target is seen well enough. The walk to the best view ends with the
+whole target straight ahead, and with other things of its room in view.
 
 Axes: N walks, V views.
 """
@@ -17,7 +17,7 @@ from eqa.envs.episode import Episode
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, World
 
-INNER_PX = 64  # of an agent's view, within a picture twice as wide and high
+INNER_PX = 64  # side of an agent's view, within a picture twice as wide and high
 WIDE = Camera(
     height_px=2 * INNER_PX,
     width_px=2 * INNER_PX,
@@ -31,20 +31,20 @@ LEAST_SEEN, MANY_OTHERS = 0.003, 5
 def to_best_views(
     world: World, scene_id: str, episodes: Sequence[Episode], spawn_poses: Float64[np.ndarray, "N 3"]
 ) -> list[Int8[np.ndarray, " _"]]:
-    """The actions, STOP last, that lead from each pose to the best view of its episode's target, in exactly its heading.
+    """The actions, STOP last, from each pose to the best view of its episode's target, with exactly its heading.
 
-    Where quarter-metre moves do not lead to the best view point, the next best is taken. All end in the episode's goal.
-    ValueError for an episode without view points, and for a pose from which no walk leads to any.
+    If quarter-metre moves do not lead to the best view point, the next best is taken. All walks end in the episode's
+    goal. ValueError for an episode without view points, and for a pose from which no walk leads to any.
     """
     return _planned(world, scene_id, best_views(world, scene_id, episodes), spawn_poses)
 
 
 def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list[list[Goal]]:
-    """Of each episode one goal for each view point, the best first: as near to it as the episode's goal asks, but looking
-    its way.
+    """One goal for each view point of each episode, the best first: within the goal's radius, and in the view's
+    heading.
 
-    The best shows the target whole, large enough to name its colour and small enough to leave room, and with it other
-    things of the room that it is in. View points themselves come in the order of how much of a view the target fills.
+    The best view shows the whole target, large enough to name its colour and small enough to leave room. It also shows
+    other things of the target's room. View points come ordered by the share of the view that the target fills.
     """
     goals = [Goal.of(episode) for episode in episodes]
     poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 3)
@@ -60,17 +60,17 @@ def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list
 
 @dataclass(frozen=True, slots=True)
 class ViewContents:
-    """What views show of their targets."""
+    """Contents of views, relative to their targets."""
 
     share: Float64[np.ndarray, " V"]  # of the view's pixels
-    whole: Float64[np.ndarray, " V"]  # how much of what a wider view shows of the target is in the view
+    whole: Float64[np.ndarray, " V"]  # the view's share of what a wider view shows of the target
     others: Int64[np.ndarray, " V"]  # other things that fill at least `LEAST_SEEN` of the view
 
 
 def view_contents(
     world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]
 ) -> ViewContents:
-    """Of views at `poses`, with targets' ids (0 for none), by drawing once what lies around each view as well."""
+    """Contents of the views at `poses`, with targets' ids (0 for none); a wider picture shows their surroundings."""
     simulator = world.open([scene_id], num_agents=1, camera=WIDE)
     share, whole = np.zeros((2, len(poses)))
     others = np.zeros(len(poses), np.int64)
@@ -90,7 +90,7 @@ def view_contents(
 
 
 def worths(seen: ViewContents) -> Float64[np.ndarray, " V"]:
-    """How good views are: the more the better."""
+    """Scores of views; the higher the better."""
     large = np.minimum(seen.share / LARGE_ENOUGH, 1)
     too_large = np.maximum(seen.share - TOO_LARGE, 0)
     return seen.whole + large + 0.1 * np.minimum(seen.others, MANY_OTHERS) - 5 * too_large
@@ -99,7 +99,7 @@ def worths(seen: ViewContents) -> Float64[np.ndarray, " V"]:
 def _planned(
     world: World, scene_id: str, choices: Sequence[Sequence[Goal]], spawn_poses: Float64[np.ndarray, "N 3"]
 ) -> list[Int8[np.ndarray, " _"]]:
-    """Plans to the first goal of each list that can be reached."""
+    """Plans to the first reachable goal of each list."""
     if len(choices) != len(spawn_poses):
         raise ValueError(f"spawn_poses: expected one for each of {len(choices)} goals, got {len(spawn_poses)}")
     starts = [tuple(pose) for pose in np.asarray(spawn_poses, np.float64).tolist()]

@@ -1,13 +1,13 @@
-"""Spawn settings of evaluation: where a question is spawned, and whether the walk up to there is known.
+"""Spawn settings of evaluation: the spawn of a question, and whether the walk before it is given as history.
 
-    T-10, T-30, T-50        the protocol of Das et al. (2018, Sec. 5): so many actions before the end of the shortest walk,
+    T-10, T-30, T-50        the protocol of Das et al. (2018, Sec. 5): so many actions before the shortest walk's end,
                             STOP included, with the walk before it as history
-    T-10 random heading, ... the same place, looking anywhere and without history, where walking straight on and copying
-                            the last action stop being good policies
+    T-10 random heading, ... the same place, with a random heading and without history, so that walking straight on and
+                            repeating the last action are no good policies any more
     random                  anywhere within 14 m of the goal, no history (`Episode.spawns`)
 
-A question counts in a setting if its walk is long enough, whoever plays: every line of a table is a mean over the same
-questions.
+A question counts in a setting if its walk is long enough, for every agent. So every line of a table is a mean over
+the same questions.
 """
 
 import re
@@ -29,17 +29,17 @@ SPAWN_SETTINGS = (*(f"T-{k}" for k in BACK), *(f"T-{k}{RANDOM_HEADING}" for k in
 
 @dataclass(frozen=True, slots=True)
 class SpawnPoint:
-    """Where one question begins in one spawn setting."""
+    """The spawn of one question in one spawn setting."""
 
     setting: str
     row: int  # episode of the demonstrations
     pose: Pose
-    known: int  # actions of the demonstration that lie before the spawn and are known, 0 without history
-    left: int | None  # its actions that are left, None where the spawn is not on it
+    known: int  # actions of the demonstration before the spawn that are given as history, 0 without history
+    left: int | None  # its remaining actions, None for a spawn off the demonstration
 
 
 def spawn_point(demos: Demonstrations, row: int, setting: str) -> SpawnPoint | None:
-    """Question `row` in a spawn setting; None where it does not count. ValueError for what is no setting."""
+    """Question `row` in a spawn setting; None if it does not count. ValueError for an unknown setting."""
     episode, length = demos.episodes[row], int(demos.lengths[row])
     if setting == RANDOM:
         spawn = (episode.spawns or {}).get(RANDOM)
@@ -53,11 +53,11 @@ def spawn_point(demos: Demonstrations, row: int, setting: str) -> SpawnPoint | N
     x, z, heading_rad = demos.poses[int(demos.offsets[row]) + length - left].tolist()
     if not looks_anywhere:
         return SpawnPoint(setting, row, (x, z, heading_rad), length - left, left)
-    seed = f"{episode.episode_id} T-{left} turned"  # an older name of the setting, so that its headings stay
+    seed = f"{episode.episode_id} T-{left} turned"  # an older name of the setting, which keeps its headings the same
     rng = np.random.default_rng(crc32(seed.encode()))
     return SpawnPoint(setting, row, (x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])), 0, None)
 
 
 def current_name(setting: str) -> str:
-    """A spawn setting by today's name: files of older versions say "T-10 turned"."""
+    """A spawn setting under today's name: files of older versions say "T-10 turned"."""
     return setting.removesuffix(" turned") + RANDOM_HEADING if setting.endswith(" turned") else setting

@@ -1,20 +1,20 @@
-"""Demonstrations: shortest walks to each question's target and the encoder's features of every frame on the way.
+"""Demonstrations: shortest walks to each question's target, with the encoder's features of every frame on the way.
 
-One HDF5 file a split. S counts frames over all episodes, E episodes, F features; episode i owns the rows
-`offsets[i]:offsets[i + 1]`, and its frame t is what is seen just before its action t (the last action is STOP).
+Each split is one HDF5 file. S counts frames over all episodes, E episodes, F features. Episode i owns the rows
+`offsets[i]:offsets[i + 1]`. Its frame t is seen just before its action t (the last action is STOP).
 
     features    (S, F) float16   the frozen encoder's output
     actions     (S,)   int8      envs.actions.Action
-    poses       (S, 3) float64   x, z, heading_rad where the frame was seen
+    poses       (S, 3) float64   x, z, heading_rad of the frame
     distance_m  (S,)   float32   geodesic distance to the goal region
     offsets     (E+1,) int64
     episodes    (E,)   string    envs.episode.Episode as JSON
-    targets      (S,)   int8      only where something else was done (`models.learning.dagger`): what the expert does
+    targets     (S,)   int8      only if other actions were taken (`models.learning.dagger`): the expert's
 
 Attributes: format, version, configuration (JSON: all that the contents depend on). Features are stored contiguously, so
-that a reader maps them into memory instead of loading them.
+a reader maps them into memory instead of loading them.
 
-Building goes house by house through small part files, so that a killed build continues with the next house.
+Building goes house by house through small part files, so a killed build continues with the next house.
 """
 
 import json
@@ -34,7 +34,7 @@ from eqa.envs.reading import named, parsed
 FORMAT = "eqa-demonstrations"
 FORMAT_VERSION = 2
 REBUILD = "python scripts/make_demos.py rebuilds it"
-CHECKED_AT_ONCE = 1 << 20  # numbers of features: what a core keeps close
+CHECKED_AT_ONCE = 1 << 20  # numbers of features: as many as fit a core's cache
 
 Encode = Callable[[UInt8[np.ndarray, "B H W 3"]], Float[np.ndarray, "B F"]]
 
@@ -50,7 +50,7 @@ class Demonstrations:
     actions: Int[np.ndarray, " S"]
     poses: Float[np.ndarray, "S 3"]
     distance_m: Float[np.ndarray, " S"]
-    targets: Int[np.ndarray, " S"]  # what the expert does; `actions` unless the file says that something else was done
+    targets: Int[np.ndarray, " S"]  # the expert's actions; `actions` unless the file has others
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -96,14 +96,14 @@ class Demonstrations:
 
 
 def _check_sizes(file: h5py.File, most: int) -> None:
-    """ValueError for a dataset that claims to be larger than the file is."""
+    """Raises ValueError for a dataset that claims to be larger than the file."""
     for name, dataset in file.items():
         if not isinstance(dataset, h5py.Dataset) or dataset.size * dataset.dtype.itemsize > most:
             raise ValueError(f"{name}: expected no more numbers than the file has room for")
 
 
 def _check(demos: Demonstrations) -> None:
-    """ValueError for arrays that do not agree, or hold what no walk has."""
+    """Raises ValueError for arrays that do not agree, or hold values impossible in a walk."""
     num_frames, offsets = len(demos.features), demos.offsets
     expected = {"poses": (num_frames, 3)} | dict.fromkeys(("actions", "distance_m", "targets"), (num_frames,))
     for name, shape in {**expected, "offsets": (len(demos.episodes) + 1,)}.items():
@@ -134,7 +134,7 @@ def _difference(got: Mapping, expected: Mapping) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one house contributes: arrays as in the file, with `lengths` in place of offsets."""
+    """One house's part: arrays as in the file, with `lengths` in place of offsets."""
 
     episodes: Sequence[Episode]
     lengths: Int[np.ndarray, " E"]
@@ -161,10 +161,10 @@ def write(
     config: Mapping,
     extras: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Writes parts one after the other into one file, aside first; `parts` may be lazy.
+    """Writes parts one after the other into one file, through a renamed temporary file; `parts` may be lazy.
 
-    `extras` are further datasets, for those who look for them (`data.demonstrations.human`); targets (S,) int8 what an
-    expert does where the walk did something else.
+    `extras` are further datasets: those of `data.demonstrations.human`, or targets (S,) int8, the expert's actions
+    where the walk did something else.
     """
     columns = {
         "features": ("f2", (num_features,)),
@@ -193,13 +193,13 @@ def write(
 
 
 def texts(values: Sequence[str]) -> np.ndarray:
-    """Texts as a dataset stores them: of one length. HDF5 has no checksum for others, and may never come back from them."""
+    """Texts as a dataset of fixed length: for others HDF5 has no checksum, and reading them may never end."""
     encoded = [text.encode() for text in values]
     return np.array(encoded, h5py.string_dtype(length=max(map(len, encoded), default=1) or 1))
 
 
 def attribute(file: h5py.File, name: str) -> str | None:
-    """A text beside the datasets."""
+    """A text among the file's attributes."""
     value = file.attrs.get(name)
     return value.decode() if isinstance(value, bytes) else value
 
@@ -214,7 +214,7 @@ def build(
     """Records every house's episodes and joins them to `path`; yields (houses done, houses in all) as it goes.
 
     `record(scene_id, episodes)` walks, renders and encodes one house. Each house is kept in a part file until the whole
-    is written, so that a killed build continues where it was.
+    is written, so a killed build continues from there.
     """
     if not episodes:
         raise ValueError(f"{path.stem}: no question to demonstrate; python scripts/make_questions.py makes more")

@@ -1,7 +1,7 @@
-"""`HouseWorld` opens houses; `HouseSimulator` holds N agents in K of them, moved and drawn in one call each.
+"""`HouseWorld`, which opens houses, and `HouseSimulator`, which moves and draws N agents in K houses in one call each.
 
-Axes: N agents, M of them, K houses, G grid side, B blocks of the grid, S distance fields kept, C free cells of the house
-with most, E polygon corners of all rooms of all houses.
+Axes: N agents, M of them, K houses, G grid side, B blocks of the grid, S distance fields kept, C free cells of the
+house with most, E polygon corners of all rooms of all houses.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,14 +45,14 @@ from eqa.envs.rendering.scene import Scene
 from eqa.envs.simulator import Goal, Planner, Walk
 
 ENV_ID = "EQA-House-v1"
-HOUSES_IN_MEMORY = 1024  # 1.5 MB each; learning by walking comes back to all of them in turns
+HOUSES_IN_MEMORY = 1024  # 1.5 MB each; reinforcement learning returns to all of them in turns
 FLOORS_IN_MEMORY = 64
 RESOLUTION = 1000  # floor cells a side (Das et al. 2018, Sec. 3)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyHouse:
-    """A house with what a simulator makes of it first, for those who come back to it."""
+    """A house with all that a simulator prepares for it, to be reused."""
 
     house: House
     scene: Scene
@@ -60,13 +60,13 @@ class ReadyHouse:
 
 
 def ready(house: House, *, resolution: int = RESOLUTION) -> ReadyHouse:
-    """ValueError for a house in which nobody can stand."""
+    """Prepares a house; ValueError if nobody can stand in it."""
     scene = build_scene(house, load_catalog())
     return ReadyHouse(house, scene, build_floor(house, scene, load_catalog().meshes, resolution=resolution))
 
 
 class HouseWorld:
-    """Implements `envs.simulator.World` for houses; `house` gives one by its id. Some that are ready are kept in memory."""
+    """Implements `envs.simulator.World` for houses; `house` gives one by its id. Some stay prepared in memory."""
 
     actions = HOUSE_ACTIONS
 
@@ -94,7 +94,7 @@ class HouseWorld:
     def shortest_walks(
         self, scene_id: str, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
     ) -> list[Walk | None]:
-        """See `envs.simulator.World`; walks keep clear of things where that is possible."""
+        """See `envs.simulator.World`; walks keep clear of things if possible."""
         known = self._ready(scene_id)
         walks = shortest_walks(self._clear(scene_id), goals, starts, or_none=True)
         left = [n for n, walk in enumerate(walks) if walk is None]
@@ -117,8 +117,8 @@ class HouseWorld:
 class HouseSimulator:
     """Implements `envs.simulator.Simulator` for generated houses.
 
-    What is seen comes from a renderer on the CPU. `num_fields` distance fields are kept (2 MB each for a house of 200 m2), the least recently used one makes way; agents
-    with the same house and goal share one. At least one an agent is kept.
+    A renderer on the CPU draws the observations. `num_fields` distance fields are kept, at least one per agent (2 MB
+    each for a house of 200 m2). The least recently used one makes way; agents with the same house and goal share one.
     """
 
     actions, device = HOUSE_ACTIONS, torch.device("cpu")
@@ -142,7 +142,7 @@ class HouseSimulator:
         self.load(houses)
 
     def load(self, houses: Sequence[House | ReadyHouse]) -> None:
-        """Replaces the houses; every agent has to be reset afterwards. ValueError names a house in which none can stand."""
+        """Replaces the houses; every agent needs a reset afterwards. ValueError names a house without room to stand."""
         if not houses:
             raise ValueError("houses: expected at least one, got none")
         made = [h if isinstance(h, ReadyHouse) else ready(h, resolution=self.resolution) for h in houses]
@@ -169,7 +169,7 @@ class HouseSimulator:
         return list(self._index)
 
     def scene_index(self, scene_id: str) -> int:
-        """Place of a loaded house; ValueError names one that is not loaded."""
+        """Index of a loaded house; ValueError names one that is not loaded."""
         if scene_id not in self._index:
             raise ValueError(
                 f"house {scene_id!r}: not among the {len(self.houses)} loaded houses; pass it to the simulator"
@@ -185,8 +185,8 @@ class HouseSimulator:
     ) -> None:
         """Puts agents at poses and gives each its goal; missing distance fields are computed side by side.
 
-        ValueError, before anything changes, for a pose where an agent cannot stand, a heading between two turns, and a goal
-        that cannot be reached.
+        ValueError, before anything changes, for a pose where an agent cannot stand, a heading between two turns, and a
+        goal that cannot be reached.
         """
         if not len(agents) == len(scenes) == len(poses) == len(goals):
             raise ValueError(
@@ -207,7 +207,7 @@ class HouseSimulator:
         self._ready[agents] = True
 
     def _slots(self, agents, wanted):
-        """Rows of `_fields` that hold what is wanted, after computing what is missing."""
+        """Rows of `_fields` for the wanted goals; missing fields are computed first."""
         others = np.setdiff1d(np.flatnonzero(self._ready), agents)
         pinned = set(self._slot[others].tolist())
         for key in dict.fromkeys(wanted):
@@ -229,7 +229,7 @@ class HouseSimulator:
         return [self._slot_of[key] for key in wanted]
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
-        """Moves every agent; True where a forward move was refused. ValueError for an id that is no action."""
+        """Moves every agent; True for forward moves that were refused. ValueError for an unknown id."""
         actions = torch.as_tensor(actions)
         whole = actions.shape == (self.num_agents,) and not (actions.is_floating_point() or actions.dtype == torch.bool)
         if not whole or not ((actions >= 0) & (actions < len(self.actions))).all():
@@ -247,7 +247,7 @@ class HouseSimulator:
     def observe(
         self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)
     ) -> dict[str, Tensor]:
-        """What some agents see, all by default: sensors of the renderer, and "pose"."""
+        """Observations of some agents, all by default: sensors of the renderer, and "pose"."""
         self._check_ready(agents)
         chosen = slice(None) if agents is None else agents
         return self.look(self._scene[chosen], self._poses()[chosen], sensors)
@@ -255,7 +255,7 @@ class HouseSimulator:
     def look(
         self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 3"], sensors: Sequence[str] = ("rgb",)
     ) -> dict[str, Tensor]:
-        """What an agent would see from any poses."""
+        """Observations of an agent at any poses."""
         drawn = [name for name in sensors if name != "pose"]
         images = self.renderer.render(scenes.astype(np.int32), poses, sensors=drawn) if drawn else {}
         if len(drawn) < len(sensors):
@@ -271,7 +271,7 @@ class HouseSimulator:
 
     @property
     def distance_m(self) -> Float32[Tensor, " N"]:
-        """Geodesic metres to each agent's goal, 0 inside its goal region, NaN for an agent that is nowhere yet."""
+        """Geodesic metres to each agent's goal, 0 inside its goal region, NaN for an agent that was not placed yet."""
         distances = np.empty(self.num_agents, np.float32)
         _look_up(
             distances, self._position, self._scene, self._slot, self._fields,
@@ -281,7 +281,7 @@ class HouseSimulator:
 
     @property
     def region(self) -> Int64[Tensor, " N"]:
-        """Index in `House.rooms` of the room that each agent is in; -1 inside a wall's thickness where rooms end before it."""
+        """Index in `House.rooms` of each agent's room; -1 inside a wall's thickness where rooms end before it."""
         rooms = np.empty(self.num_agents, np.int64)
         _find_rooms(rooms, self._position, self._scene, *self._rooms)
         return torch.from_numpy(rooms)
@@ -302,7 +302,7 @@ def make_house_env(
     camera: Camera | None = None,
     max_steps: int | None = None,
 ) -> EQAVectorEnv:
-    """What `gymnasium.make_vec("EQA-House-v1", num_envs=…, houses=…, …)` calls: the task in generated houses."""
+    """The task in generated houses, for `gymnasium.make_vec("EQA-House-v1", num_envs=…, houses=…, …)`."""
     simulator = HouseSimulator(houses, num_agents=num_envs, camera=camera)
     return EQAVectorEnv(simulator, episodes=episodes, encode=encode, num_words=num_words, max_steps=max_steps)
 
@@ -312,7 +312,7 @@ if ENV_ID not in gym.registry:
 
 
 def _pack_rooms(houses):
-    """All rooms' corners end to end (E 2), where each room's begin, and where each house's rooms begin."""
+    """Corners of all rooms end to end (E 2), the first corner of each room, and the first room of each house."""
     polygons = [np.asarray(room.polygon, np.float64) for house in houses for room in house.rooms]
     corner_start = np.cumsum([0] + [len(polygon) for polygon in polygons])
     room_start = np.cumsum([0] + [len(house.rooms) for house in houses])

@@ -1,6 +1,7 @@
-"""`Agent`: walks and answers, whatever it is made of; the episodes that it plays come in an `EpisodeBatch`.
+"""`Agent`: the interface of all that walks and answers, and `EpisodeBatch`, the episodes that it plays.
 
-Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, P of a pose, R steps that are left.
+Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, P of a pose, R steps that
+are left.
 """
 
 from collections.abc import Sequence
@@ -17,9 +18,9 @@ from eqa.envs.simulator import Observation, World
 
 @dataclass(frozen=True, slots=True)
 class EpisodeBatch:
-    """N episodes at their spawns. Histories are padded behind their end; actions with -1.
+    """N episodes at their spawns. Histories are padded at their end; actions with -1.
 
-    Only oracles may look at what stands behind `poses`.
+    Only oracles may use the fields after `poses`.
     """
 
     questions: list[str]
@@ -29,12 +30,12 @@ class EpisodeBatch:
     poses: Float64[np.ndarray, "N P"]  # the spawns
     episodes: list[Episode]
     world: World | None
-    remaining: list[Int[np.ndarray, " _"] | None]  # what the demonstration does from here on; None beside it
+    remaining: list[Int[np.ndarray, " _"] | None]  # the rest of the demonstration; None for spawns off it
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """In words, and with scores over the vocabulary's answers where there are such."""
+    """An answer in words, with scores over the vocabulary's answers if there are any."""
 
     text: str
     scores: Float32[np.ndarray, " A"] | None = None
@@ -42,20 +43,20 @@ class Answer:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Plays N episodes side by side, by `envs.task.play`."""
+    """Plays N episodes side by side, driven by `envs.task.play`."""
 
-    sensors: Sequence[str]  # keys of the observation that it looks at; nothing else is drawn
+    sensors: Sequence[str]  # keys of the observation that it uses; nothing else is drawn
 
     def reset(self, batch: EpisodeBatch) -> None:
-        """Goes to the spawns of other episodes."""
+        """Starts other episodes at their spawns."""
         ...
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        """The next actions of those episodes of the batch that walk; rows of the observation are theirs."""
+        """The next actions of the episodes that still walk; rows of the observation are theirs."""
         ...
 
     def answer(self) -> list[Answer] | None:
-        """Its answers after the walks; None for an agent that only walks, for which an answerer answers."""
+        """The answers after the walks; None for an agent that only walks and leaves answering to an answerer."""
         ...
 
 
@@ -65,7 +66,7 @@ class Walker:
     sensors: Sequence[str] = ()
 
     def reset(self, batch: EpisodeBatch) -> None:
-        """Nothing to forget."""
+        """Does nothing: there is no state."""
 
     def answer(self) -> None:
-        """An answerer answers for it."""
+        """None: an answerer answers for it."""

@@ -1,4 +1,4 @@
-"""Finds the agent that an experiment builds on: what it does not fit, or what it goes on from."""
+"""The trained agent that an experiment builds on: its frozen parts, or its starting point."""
 
 from pathlib import Path
 
@@ -7,15 +7,17 @@ from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import FeatureExtractor
 
-_named: set[Path] = set()  # files that were printed: several parts of a run look for the same agent
+_named: set[Path] = set()  # files that were printed already: several parts of a run look for the same agent
 
 
 def fitting_agent(
     checkpoint: str, source: Source, *, name: str | None = None, runs: Path = Path("runs")
 ) -> NeuralAgent:
-    """The agent in the file `checkpoint`, or for "last" the newest under `runs` that is called `name`, if one is
-    given; one that cannot be read is named and passed over. ValueError where there is none with this data's vocabulary and
-    encoder."""
+    """The agent in the file `checkpoint`, or for "last" the newest under `runs`, of the given `name` if there is one.
+
+    For "last", a file that cannot be read is reported and skipped. ValueError if no agent has this data's vocabulary
+    and encoder.
+    """
     last = checkpoint == "last"
     paths = sorted(runs.rglob("agent.ckpt"), key=lambda p: -p.stat().st_mtime) if last else [Path(checkpoint)]
     remedy = "python train.py +experiment=il with the same words for scale and data makes one"

@@ -1,8 +1,8 @@
-"""`FrontierAgent`: explores by walking to the nearest frontier of what it has seen (Yamauchi 1997), deaf to the question.
+"""`FrontierAgent`: walks to the nearest frontier of the area that it has seen (Yamauchi 1997), ignoring the question.
 
-What walking alone is worth: a navigator that hears the question should find its target sooner than one that looks
-everywhere. Each agent draws a map of its own from the depth images that it sees, relative to its spawn; it knows nothing
-of the house. It needs depth and poses without noise, which the worlds give.
+It measures the worth of exploration alone: a navigator that uses the question should find its target sooner. Each agent
+draws a map of its own from its depth images, relative to its spawn; it knows nothing of the house. It needs depth and
+poses without noise, which the worlds give.
 
 Axes: N agents, W of them that walk, H W image.
 """
@@ -20,12 +20,12 @@ from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, ad
 
 
 class FrontierAgent(Walker):
-    """Walks to the nearest frontier, looks again after each action, and stops once it has turned round with none left.
+    """Walks to the nearest frontier, looks again after each action, and stops after a full turn with no frontier left.
 
-    `per_turn_m` is how much further a frontier counts for each turn of 9 degrees that it takes to look at it. At 0 it is
-    the plain nearest, and most of an episode goes by in turning: Yamauchi's robot saw all round, a camera sees 60 degrees.
-    A frontier counts where at least `smallest` of the nine cells around its unknown one are unknown. `camera` is the one
-    that gives the depth images.
+    `per_turn_m` is the distance that a frontier costs extra for each turn of 9 degrees needed to look at it. At 0 the
+    plain nearest counts, and most of an episode is spent turning: Yamauchi's robot saw all round, a camera sees 60
+    degrees. A frontier counts if at least `smallest` of the nine cells around its unknown one are unknown. `camera` is
+    the one that takes the depth images.
     """
 
     sensors = ("depth", "pose")
@@ -50,7 +50,7 @@ class FrontierAgent(Walker):
         self.looked_round = np.zeros(len(batch.poses), np.int64)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        """The next actions; ValueError for images of another camera's size."""
+        """The next actions; ValueError for images of another size than the camera's."""
         seen, now = (observation[name].cpu().numpy() for name in self.sensors)
         size = (self.camera.height_px, self.camera.width_px)
         if seen.shape[1:] != size:

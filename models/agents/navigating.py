@@ -1,4 +1,4 @@
-"""`NavigatorAgent`: a trained navigator that sees through a frozen encoder.
+"""`NavigatorAgent`: a trained navigator behind a frozen encoder.
 
 Axes: N episodes, W of them that walk, S own steps, F features.
 """
@@ -17,7 +17,7 @@ from eqa.models.agents.agent import EpisodeBatch, Walker
 class NavigatorAgent(Walker):
     """Takes the likeliest action of a navigator, which first follows the history.
 
-    `features` is what it has seen, for answerers that look at the last frames.
+    `features` are those of the frames seen so far, for answerers that use the last frames.
     """
 
     sensors = ("rgb",)
@@ -30,7 +30,7 @@ class NavigatorAgent(Walker):
         device = next(self.navigator.parameters()).device
         known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
         self.state, self.num = self.navigator.warm_up(*known), len(batch.questions)
-        self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for those that do not walk any more
+        self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for agents that have stopped
 
     @torch.inference_mode()
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
@@ -46,5 +46,5 @@ class NavigatorAgent(Walker):
 
     @property
     def features(self) -> Float16[torch.Tensor, "N S F"]:
-        """What each saw at each of its own steps; 0 behind its end."""
+        """Features that each agent saw at each of its own steps; 0 after its end."""
         return torch.stack(self._seen, 1)

@@ -1,4 +1,4 @@
-"""`NeuralAgent`: encoder, navigator and answerer with their vocabulary; the thing that is trained, saved and evaluated.
+"""`NeuralAgent`: encoder, navigator and answerer with their vocabulary, to be trained, saved and evaluated as one.
 
 Axes: B frames, H W frame, F features.
 """
@@ -24,7 +24,7 @@ from eqa.models.registry import current_name, describe, rebuild
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
 ANSWERERS = (Answerer, SpatialAttentionAnswerer)
-# Of an agent, and what each may be; `rebuild` knows the classes that have been imported.
+# Parts of an agent and their possible classes; `rebuild` knows the classes that have been imported.
 PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
@@ -34,8 +34,8 @@ REMEDY = "python train.py +experiment=il trains one"
 class NeuralAgent(nn.Module):
     """Walks and answers.
 
-    `config` is what the run was composed from, plain values only; it is kept for the reader and never instantiated.
-    ValueError when the parts do not fit each other.
+    `config` holds the run's configuration as plain values; it is kept for the reader and never instantiated. ValueError
+    if the parts do not fit each other.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class NeuralAgent(nn.Module):
 
     @property
     def name(self) -> str:
-        """The results table's line that it plays for."""
+        """The agent's line of the results table."""
         return current_name(self.config.get("name", self.config.get("row", "agent")))
 
     def set_stop_odds(self, stop_odds: float) -> None:
-        """Makes it stop as readily as that, see `models.navigators.action_selection`; where it did not before, its line of the table says so."""
+        """Sets the navigator's `stop_odds`, see `models.navigators.action_selection`; a changed one joins the name."""
         navigator = self.navigator
         if navigator.stop_odds != checked_odds(stop_odds):
             navigator.stop_odds = stop_odds
@@ -75,11 +75,11 @@ class NeuralAgent(nn.Module):
             self.config = {**self.config, "name": f"{self.name}, stop_odds {stop_odds:g}"}
 
     def frozen_encoder(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
-        """The encoder as the agent sees with it, made for speed; make it once and keep it."""
+        """The encoder made for speed; make it once and keep it."""
         return self.encoder.for_inference(precision)
 
     def save(self, path: Path) -> None:
-        """Writes the whole agent into one file, aside first and then renamed."""
+        """Writes the whole agent into one file, through a renamed temporary file."""
         document = {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -92,7 +92,7 @@ class NeuralAgent(nn.Module):
 
     @classmethod
     def load(cls, path: Path) -> "NeuralAgent":
-        """Reads what `save` wrote, in evaluation mode on the CPU; ValueError names the file and what is wrong with it."""
+        """Reads a file of `save`, in evaluation mode on the CPU; ValueError names the file and its fault."""
         with named(path, "cannot be read as an agent's checkpoint", REMEDY):
             document = torch.load(path, map_location="cpu", weights_only=True)
         fields = document if isinstance(document, dict) else {}

@@ -1,4 +1,4 @@
-"""Agents without learning: walks that a navigator has to beat or can at best equal.
+"""Agents without learning: lower and upper bounds for a navigator.
 
 Axes: N episodes, W of them that walk.
 """
@@ -15,7 +15,7 @@ from eqa.models.agents.agent import EpisodeBatch, Walker
 
 
 class RandomAgent(Walker):
-    """Forward, left and right with equal chance, never stopping; the draws are a function of the seed."""
+    """Moves forward, left and right with equal probability and never stops; the draws are a function of the seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -28,15 +28,17 @@ class RandomAgent(Walker):
 
 
 class ForwardAgent(Walker):
-    """Always forward: what momentum alone is worth when the spawn already looks along the path."""
+    """Always moves forward: the worth of momentum alone, for a spawn that already looks along the path."""
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         return np.full(len(agents), int(Action.FORWARD), dtype=np.int64)
 
 
 class ShortestPathAgent(Walker):
-    """Follows the demonstration to its end, beside it the shortest walk: the upper bound for walking, and for answering
-    from what one sees on the way."""
+    """Follows the demonstration to its end, or from a spawn off it the shortest walk.
+
+    It is the upper bound for walking, and for answering from the frames on the way.
+    """
 
     def reset(self, batch: EpisodeBatch) -> None:
         beside = [n for n, left in enumerate(batch.remaining) if left is None]
@@ -54,7 +56,7 @@ class ShortestPathAgent(Walker):
 
 
 class BestViewAgent(ShortestPathAgent):
-    """Follows the shortest walk to the best view point: what the answerer makes of the best last frames."""
+    """Follows the shortest walk to the best view point: the upper bound for answering from the last frames."""
 
     def reset(self, batch: EpisodeBatch) -> None:
         self.plans, self.step = [None] * len(batch.poses), 0
@@ -65,7 +67,7 @@ class BestViewAgent(ShortestPathAgent):
 
 
 def _by_scene(batch: EpisodeBatch, chosen: Iterable[int]) -> list[tuple[str, list[int]]]:
-    """Some of the episodes, those of a scene together."""
+    """The chosen episodes, grouped by scene."""
     groups: dict[str, list[int]] = {}
     for n in chosen:
         groups.setdefault(batch.episodes[n].scene_id, []).append(n)

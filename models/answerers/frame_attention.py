@@ -1,7 +1,7 @@
 """Answerers: a distribution over answers from the question and the last frames, or from the question alone.
 
-Das et al. 2018, Sec. 4, "Question Answering": the similarity of each frame with the question, a dot product, becomes an
-attention weight; the attended frame and the question are concatenated and classified.
+See Das et al. 2018, Sec. 4, "Question Answering". The dot product of each frame with the question becomes an attention
+weight. The attended frame and the question are concatenated and classified.
 
 Axes: B questions, T frames, F features, L words, A answers, D common size of image and question.
 """
@@ -19,10 +19,10 @@ from eqa.models.registry import register
 
 @register
 class Answerer(nn.Module):
-    """Attends over the last `num_frames` frames, with None over all of history and walk, and over those that
-    are `earlier_frames` actions before the last.
+    """Attends over the last `num_frames` frames, or with None over all of history and walk.
 
-    The released code has additive attention, product and D = 64.
+    With `earlier_frames` it also attends over the frames that lie so many actions before the last. The released code
+    has additive attention, product and D = 64.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Answerer(nn.Module):
     def weights(
         self, image: Float[Tensor, "B T D"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T"]:
-        """How much of each frame is looked at; rows sum to 1."""
+        """Attention weights of the frames; rows sum to 1."""
         if self.attention == "dot":
             similarity = (image * question.unsqueeze(1)).sum(2)
         else:
@@ -85,7 +85,7 @@ class Answerer(nn.Module):
 
 @register
 class QuestionOnly(nn.Module):
-    """Answers without looking: what the questions' wording alone gives away. Same interface as `Answerer`."""
+    """Answers from the question alone: the accuracy that wording gives away. Same interface as `Answerer`."""
 
     def __init__(
         self,
@@ -103,12 +103,12 @@ class QuestionOnly(nn.Module):
     def forward(
         self, features: Tensor | None, questions: Int64[Tensor, "B L"], mask: Tensor | None = None
     ) -> Float[Tensor, "B A"]:
-        """Logits; `features` and `mask` are taken and left alone."""
+        """Logits; `features` and `mask` are ignored."""
         return self.classifier(self.question(questions))
 
 
 def classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:
-    """What turns a vector into logits of answers."""
+    """A perceptron from a vector to logits of answers."""
     return nn.Sequential(
         nn.Dropout(dropout),
         nn.Linear(inputs, hidden),

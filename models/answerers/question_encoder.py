@@ -11,7 +11,7 @@ PAD = 0
 
 
 class QuestionEncoder(nn.Module):
-    """Word ids (B, L), right-padded with 0 -> the top layer's state after each question's last word, (B, D).
+    """Encodes word ids (B, L), right-padded with 0, as the top layer's state after each question's last word, (B, D).
 
     `hidden_size` is the paper's 128; the released code has 64.
     """
@@ -34,8 +34,8 @@ class QuestionEncoder(nn.Module):
         )
 
     def forward(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B D"]:
-        # Padding comes last, so what the LSTM reads after the last word cannot reach the state that is taken. This needs
-        # no lengths on the CPU, as packed sequences do.
+        # Padding comes last, so it cannot affect the state after the last word. This needs no lengths on the CPU, as
+        # packed sequences do.
         outputs, _ = self.rnn(self.embedding(questions))
         last = (questions != PAD).sum(1).sub(1).clamp(min=0)
         return outputs[torch.arange(len(questions), device=questions.device), last]

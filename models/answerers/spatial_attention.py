@@ -1,7 +1,7 @@
-"""`SpatialAttentionAnswerer`: attends over the cells of frames' maps, where `frame_attention.Answerer` does over whole frames.
+"""`SpatialAttentionAnswerer`: an answerer that attends over the cells of frames' maps instead of whole frames.
 
-A question asks about a thing somewhere in view. Attention over every cell of the last frames' maps (Xu et al. 2015;
-multi-head as in Vaswani et al. 2017) finds it, and its features answer; the mean over all cells says what the room is.
+A question is about a thing somewhere in view. Attention over every cell of the last frames' maps (Xu et al. 2015;
+multi-head as in Vaswani et al. 2017) finds it, and its features answer. The mean over all cells tells the kind of room.
 
 Axes: B questions, T frames, F features, L words, A answers, P map cells of all frames, C features of a cell, G heads.
 """
@@ -20,13 +20,15 @@ from eqa.models.registry import register
 
 @register
 class SpatialAttentionAnswerer(nn.Module):
-    """Attends with `num_heads` heads over the map cells of the last `num_frames` frames, with None of all of history and walk,
-    and of those that are `earlier_frames` actions before the last. What is asked about is in the last frames and its room
-    shows in more. So with `earlier_frames` half of the heads attend to the last frames alone, and the mean is taken over
-    these and over all; a question also says which of the frames matter. With None nothing tells frames apart.
+    """Attends with `num_heads` heads over the map cells of the last `num_frames` frames, or with None over all frames.
 
-    `map_shape` is channels, rows and columns of the map that a frame's features are the flat form of. Same interface as
-    `Answerer`. ValueError where features do not have that shape.
+    All frames are those of history and walk. With `earlier_frames` it also uses the frames that lie so many actions
+    before the last, which show more of the room. The last frames show the thing in question. Half of the heads
+    then attend to the last frames alone. The mean is taken over these and over all, and the question weights the
+    frames. Without `num_frames` nothing tells frames apart.
+
+    `map_shape` is channels, rows and columns of the map; a frame's features are its flat form. The interface is that of
+    `Answerer`. ValueError for features of another shape.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class SpatialAttentionAnswerer(nn.Module):
         self.when = nn.Linear(hidden_size, num_heads * frames) if num_frames else None
         self.value = nn.Sequential(nn.Linear(channels, hidden_size), nn.ReLU())
         self.means = 2 if num_frames and earlier_frames else 1
-        views = num_heads + self.means + 1  # and the question
+        views = num_heads + self.means + 1  # 1 for the question
         self.classifier = classifier(views * hidden_size, classifier_hidden, num_answers, dropout)
 
     def forward(
@@ -75,7 +77,7 @@ class SpatialAttentionAnswerer(nn.Module):
         hidden = self.hidden(mask, self.means, cells.shape[2])
         everywhere = torch.where(hidden, 0.0, 1.0 / (~hidden).sum(2, keepdim=True)).to(cells.dtype)
         weights = torch.cat([self.weights(cells, question, mask), everywhere], 1)
-        # A linear normalisation of what is attended to is that of each cell, for weights sum to 1.
+        # Weights sum to 1, so a linear normalisation of the attended features equals one of each cell.
         attended = self.norm(torch.einsum("bgp,bcp->bgc", weights, cells).flatten(0, 1)).unflatten(0, weights.shape[:2])
         return self.classifier(torch.cat([self.value(attended).flatten(1), question], 1))
 
@@ -87,7 +89,7 @@ class SpatialAttentionAnswerer(nn.Module):
     def weights(
         self, cells: Float[Tensor, "B C P"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B G P"]:
-        """How much each head attends to each cell; rows sum to 1."""
+        """Attention weight of each cell in each head; rows sum to 1."""
         query = self.query(question).unflatten(1, (self.num_heads, -1))
         similarity = torch.einsum("bgc,bcp->bgp", query, cells) * cells.shape[1] ** -0.5
         each = cells.shape[2] // mask.shape[1]
@@ -98,8 +100,11 @@ class SpatialAttentionAnswerer(nn.Module):
         return similarity.masked_fill(hidden, torch.finfo(similarity.dtype).min).softmax(2)
 
     def hidden(self, mask: Bool[Tensor, "B T"], heads: int, cells: int) -> Bool[Tensor, "B _ P"]:
-        """Where each of some heads does not attend: to what is not there, and the first half of them, with `earlier_frames`,
-        to what lies before the last frames."""
+        """True for cells that a head does not attend to.
+
+        These are missing frames; with `earlier_frames`, for the first half of the heads, also those before the last
+        frames.
+        """
         shown = mask.unsqueeze(1).repeat(1, heads, 1)
         if self.means > 1:
             shown[:, : heads // 2, : -self.num_frames] = False

@@ -1,8 +1,8 @@
 """The multi-task CNN: an encoder that turns frames into features, and the decoders that it is pretrained with.
 
-After Das et al. 2018, Sec. 4 and supplement: four blocks of [5x5 convolution, batch norm, ReLU, 2x2 max pool], shared by
-three FCN-8s-like heads for colour, depth and segmentation. After pretraining the decoders are dropped and the encoder
-is frozen; `Encoder.for_inference` gives that frozen encoder in a form made for speed.
+The architecture follows Das et al. 2018, Sec. 4 and supplement. Four blocks of [5x5 convolution, batch norm, ReLU, 2x2
+max pool] are shared by three FCN-8s-like heads for colour, depth and segmentation. After pretraining the decoders are
+dropped and the encoder is frozen. `Encoder.for_inference` gives the frozen encoder in a fast form.
 
 Deviation: the heads predict at the resolution of the second pool (53x53 for a 224x224 frame), not at the frame's. The
 paper's heads are bilinear beyond that point, so they carry no finer information, and a step costs a fraction.
@@ -31,7 +31,7 @@ FORMAT_VERSION = "1"
 WEIGHTS = Path(__file__).parents[1] / "weights" / "encoder.safetensors"
 MAX_DEPTH_M = 10.0
 KERNEL = 5
-NARROW = {torch.float32: 8, torch.bfloat16: 16}  # blocks of at most so many channels have their pool folded in
+NARROW = {torch.float32: 8, torch.bfloat16: 16}  # the pool is folded into blocks of at most so many channels
 
 
 Precision = str  # auto, float32 or bfloat16
@@ -66,14 +66,14 @@ def pooled_sizes(size_px: int, blocks: int = 4) -> list[int]:
 class Encoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 3200 for 224x224, see `feature_size`."""
 
-    recipe = ""  # nothing beside the weights, see `models.encoders.features.FeatureExtractor`
+    recipe = ""  # features depend on nothing but the weights, see `models.encoders.features.FeatureExtractor`
 
     def __init__(self, height_px: int = 224, width_px: int = 224, channels: Sequence[int] = (8, 16, 32, 32)):
         super().__init__()
         self.height_px, self.width_px, self.channels = height_px, width_px, tuple(channels)
         rows, columns = pooled_sizes(height_px, len(channels)), pooled_sizes(width_px, len(channels))
         self.map_sizes = list(zip(rows, columns, strict=True))
-        self.map_shape = (channels[-1], rows[-1], columns[-1])  # of which features are the flat form
+        self.map_shape = (channels[-1], rows[-1], columns[-1])  # features are its flat form
         self.feature_size = rows[-1] * columns[-1] * channels[-1]
         self.convs = nn.ModuleList(nn.Conv2d(i, o, KERNEL) for i, o in zip((3, *channels[:-1]), channels, strict=True))
         self.norms = nn.ModuleList(nn.BatchNorm2d(o) for o in channels)
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
         x = frames_to_input(rgb, self, dtype)
         outputs = []
         for index, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            # Dividing the small weight by 255, not the frames, saves a pass over them, and keeps them exact in bfloat16.
+            # Dividing the small weight by 255, not the frames, saves a pass over them and keeps them exact in bfloat16.
             weight = conv.weight / 255 if index == 0 else conv.weight
             x = F.max_pool2d(F.relu(norm(F.conv2d(x, weight, conv.bias)), inplace=True), 2)
             outputs.append(x)
@@ -107,10 +107,10 @@ class Encoder(nn.Module):
 class FrozenEncoder(nn.Module):
     """An `Encoder` in evaluation mode for inference only: batch norm folded in, and narrow blocks reshaped.
 
-    A 2x2 max pool over a 5x5 convolution looks at 6x6 pixels. So a 6x6 convolution of stride 2 with four times the
-    channels computes the four values that each pool compares, and the pool becomes a maximum over channels. This costs
-    1.4 times the multiplications, but fills the vector registers and matrix tiles that a few channels leave empty; it
-    is done where it was measured to be faster, see `NARROW`.
+    A 2x2 max pool over a 5x5 convolution looks at 6x6 pixels. So one 6x6 convolution of stride 2 with four times the
+    channels computes the four values that each pool compares. The pool becomes a maximum over channels. This costs 1.4
+    times the multiplications, but fills vector registers and matrix tiles that few channels leave empty. Blocks are
+    reshaped only where this was measured to be faster, see `NARROW`.
     """
 
     def __init__(self, encoder: Encoder, precision: Precision = "auto"):
@@ -141,9 +141,9 @@ class FrozenEncoder(nn.Module):
 
 
 def frames_to_input(rgb: Tensor, encoder: nn.Module, dtype: torch.dtype) -> Tensor:
-    """(B, H, W, 3) uint8 -> (B, 3, H, W) in 0..255; a frame's own layout is channels_last, so this is a single pass.
+    """Converts (B, H, W, 3) uint8 to (B, 3, H, W) in 0..255, in one pass: a frame's own layout is channels_last.
 
-    ValueError for frames of other than `encoder.height_px` and `encoder.width_px`.
+    ValueError for frames of another size than `encoder.height_px` and `encoder.width_px`.
     """
     expected = (encoder.height_px, encoder.width_px, 3)
     if rgb.dtype != torch.uint8 or rgb.ndim != 4 or tuple(rgb.shape[1:]) != expected:
@@ -154,14 +154,14 @@ def frames_to_input(rgb: Tensor, encoder: nn.Module, dtype: torch.dtype) -> Tens
 
 
 def fold_batch_norm(conv: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """Weight and bias of the one convolution that equals `conv` followed by `norm` in evaluation mode."""
+    """Weight and bias of the single convolution that equals `conv` followed by `norm` in evaluation mode."""
     scale = norm.weight.detach() / torch.sqrt(norm.running_var + norm.eps)
     bias = (conv.bias.detach() - norm.running_mean) * scale + norm.bias.detach()
     return conv.weight.detach() * scale[:, None, None, None], bias
 
 
 def fold_pooling(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """(O, I, k, k) -> (4 O, I, k+1, k+1): the convolution of stride 2 that gives what a 2x2 pool compares, O by O."""
+    """(O, I, k, k) -> (4 O, I, k+1, k+1): the convolution of stride 2 that gives the four values of each 2x2 pool."""
     corners = [F.pad(weight, (right, 1 - right, down, 1 - down)) for down in (0, 1) for right in (0, 1)]
     return torch.cat(corners), bias.repeat(4)
 
@@ -185,12 +185,12 @@ def inference_dtype(precision: Precision, device: torch.device) -> torch.dtype:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this processor has instructions for it: AMX, or AVX-512's."""
+    """True if this processor has instructions for bfloat16 products: AMX, or AVX-512's."""
     return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
 
 
 def init_convolutions(module: nn.Module) -> None:
-    """Normal with deviation sqrt(2 / (k k (in + out))), as in the released code."""
+    """Normal weights with deviation sqrt(2 / (k k (in + out))), as in the released code."""
     for conv in module.modules():
         if isinstance(conv, nn.Conv2d):
             area = conv.kernel_size[0] * conv.kernel_size[1]
@@ -213,7 +213,7 @@ class MultitaskCNN(nn.Module):
             got = f"{encoder.height_px}x{encoder.width_px}"
             raise ValueError(f"frame size: expected at least 140 pixels a side for the heads, got {got}")
         _, pool2, pool3, pool4 = encoder.channels
-        outputs = num_classes + 1 + 3  # one convolution makes the three heads' scores side by side
+        outputs = num_classes + 1 + 3  # one convolution computes the scores of the three heads side by side
         self.trunk = nn.Sequential(
             nn.Conv2d(pool4, trunk_channels, KERNEL),
             nn.BatchNorm2d(trunk_channels),
@@ -250,8 +250,8 @@ class MultitaskCNN(nn.Module):
 def interpolation(num_in: int, num_out: int, *, margin: int) -> Float[Tensor, "out in"]:
     """Weights that double a row of pixels linearly and place it `margin` pixels from the start, its ends repeated.
 
-    The convolutions are unpadded, so a deeper map covers the middle of a shallower one; stretching it over the whole, as
-    the released code does, moves its border by several pixels.
+    The convolutions are unpadded, so a deeper map covers the middle of a shallower one. The released code stretches it
+    over the whole, which moves its border by several pixels.
     """
     source = ((torch.arange(num_out) - margin + 0.5) / 2 - 0.5).clamp(0, num_in - 1)
     return (1 - (source[:, None] - torch.arange(num_in)).abs()).clamp(min=0)
@@ -265,9 +265,9 @@ def upsample(
 
 
 def to_output_grid(frame: Tensor, size: tuple[int, int], grid: Grid = WHOLE) -> Tensor:
-    """Samples a frame (B, H, W, ...) where the heads' outputs (B, h, w, ...) are centred: every fourth pixel from 8.
+    """Samples a frame (B, H, W, ...) at the centres of the heads' outputs (B, h, w, ...): every fourth pixel from 8.
 
-    `size` is (h, w) of the whole output, of which `grid` takes a part.
+    `size` is (h, w) of the whole output; `grid` takes a part of it.
     """
     stride, first = 4, 8
     whole = frame[:, first : first + stride * size[0] : stride, first : first + stride * size[1] : stride]
@@ -275,7 +275,7 @@ def to_output_grid(frame: Tensor, size: tuple[int, int], grid: Grid = WHOLE) -> 
 
 
 def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
-    """Writes weights, sizes and class as safetensors, aside first and then renamed; `half` in float16."""
+    """Writes weights, sizes and class as safetensors, in float16 if `half`, through a renamed temporary file."""
     metadata = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -290,7 +290,7 @@ def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
 
 
 def load_encoder(path: Path = WEIGHTS) -> nn.Module:
-    """Reads what `save_encoder` wrote, an `Encoder` where the file names no other `@register` class, in evaluation mode.
+    """Reads a file of `save_encoder`, in evaluation mode: an `Encoder` unless the file names another `@register` class.
 
     ValueError names the file and what is wrong with it.
     """

@@ -1,4 +1,4 @@
-"""`FeatureExtractor`: the frozen encoder as a function from frames to features, for what stores or consumes many of them.
+"""`FeatureExtractor`: the frozen encoder as a function from many frames to features.
 
 Axes: B frames, H W frame, F features.
 """
@@ -21,7 +21,7 @@ BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and g
 class FeatureExtractor:
     """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell.
 
-    `encoder.recipe` joins it: what features depend on that the weights do not say.
+    It includes `encoder.recipe`: all that features depend on besides the weights.
     """
 
     def __init__(self, encoder: Encoder | ResidualEncoder | Backbone, *, precision: Precision = "auto") -> None:
@@ -35,7 +35,7 @@ class FeatureExtractor:
 
     @property
     def map_shape(self) -> tuple[int, int, int]:
-        """Channels, rows and columns of the map that a frame's features are the flat form of."""
+        """Channels, rows and columns of the map; a frame's features are its flat form."""
         return self.encoder.map_shape
 
     @classmethod

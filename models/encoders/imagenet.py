@@ -1,7 +1,9 @@
-"""`Backbone`: a convolutional network of torchvision's, pretrained on ImageNet, in the place of `models.encoders.cnn.Encoder`.
+"""`Backbone`: a convolutional network of torchvision's, pretrained on ImageNet, as an encoder.
 
-Only who chooses it needs torchvision. `load_pretrained` lets it fetch weights, once, into the folder of torch.hub. A
-checkpoint holds them, so that playing an agent needs torchvision for the layers but fetches nothing.
+It takes the place of `models.encoders.cnn.Encoder`.
+
+Nothing else needs torchvision. `load_pretrained` lets it download weights, once, into the folder of torch.hub. A
+checkpoint holds them, so playing an agent needs torchvision for the layers but downloads nothing.
 
 Axes: B batch, H W frame, F features.
 """
@@ -21,7 +23,7 @@ from eqa.models.encoders.cnn import Precision, frames_to_input, inference_dtype
 from eqa.models.registry import register
 
 FAMILIES = ("resnet", "resnext", "wide_resnet", "regnet", "convnext", "efficientnet")  # end in a map and `avgpool`
-# Of colours in 0..1, as torchvision has them.
+# Mean and deviation of colours in 0..1, as in torchvision.
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SEED_OF_RANDOM_WEIGHTS = 0
 
@@ -30,10 +32,10 @@ SEED_OF_RANDOM_WEIGHTS = 0
 class Backbone(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 4608 for ResNet-18, see `feature_size`.
 
-    A classifier up to its last convolutional map. Colours are put in 0..1 and normalised as the weights expect; frames are
-    neither scaled nor cropped. The map (7x7 for 224x224) is averaged to `grid` x `grid` places, which overlap where the
-    map's side is no multiple of it. Weights are random until a checkpoint's or `load_pretrained`'s are put in. ValueError
-    for an unknown `name` and a `grid` finer than the map.
+    The network is a classifier up to its last convolutional map. Colours are put in 0..1 and normalised as the weights
+    expect; frames are neither scaled nor cropped. The map (7x7 for 224x224) is averaged to `grid` x `grid` places. They
+    overlap where the map's side is no multiple of `grid`. Weights are random until those of a checkpoint or of
+    `load_pretrained` are loaded. ValueError for an unknown `name` and a `grid` finer than the map.
     """
 
     def __init__(self, name: str = "resnet18", height_px: int = 224, width_px: int = 224, grid: int = 3):
@@ -57,7 +59,7 @@ class Backbone(nn.Module):
 
     @property
     def recipe(self) -> str:
-        """What features depend on beside the weights, for `FeatureExtractor.identity`."""
+        """All that features depend on besides the weights, for `FeatureExtractor.identity`."""
         return repr(sorted(self.arguments.items()))
 
     def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> Float[Tensor, "B F"]:
@@ -93,20 +95,20 @@ class FrozenBackbone(nn.Module):
 
 
 def normalised(rgb: UInt8[Tensor, "B H W 3"], network: Backbone | FrozenBackbone) -> Float[Tensor, "B 3 H W"]:
-    """Colours as the network was trained on them, in float32."""
+    """Colours in float32, normalised as in the network's training."""
     x = frames_to_input(rgb, network, torch.float32)
     return x.sub_(network.mean * 255).div_(network.std * 255)
 
 
 def convolutions(network: nn.Module) -> nn.Sequential:
-    """All that comes before the global average, under its own names."""
+    """All layers before the global average, under their own names."""
     parts = list(network.named_children())
     end = [name for name, _ in parts].index("avgpool")
     return nn.Sequential(OrderedDict(parts[:end]))
 
 
 def fold_batch_norms(layers: nn.Module) -> nn.Module:
-    """A copy for evaluation in which convolutions do the work of the batch norms that follow them."""
+    """A copy for evaluation, with each batch norm folded into the convolution before it."""
     traced = symbolic_trace(copy.deepcopy(layers).eval())
     modules = dict(traced.named_modules())
     for node in list(traced.graph.nodes):
@@ -124,11 +126,11 @@ def fold_batch_norms(layers: nn.Module) -> nn.Module:
 
 
 def load_pretrained(name: str = "resnet18", *, weights: str | None = "DEFAULT", grid: int = 3) -> Backbone:
-    """A backbone for 224x224 frames in evaluation mode with weights of torchvision's, fetched if they are not there.
+    """A backbone for 224x224 frames in evaluation mode with torchvision's weights, downloaded if they are missing.
 
-    `weights` is one of the names that torchvision has for the network's, DEFAULT being the best, or None for random ones,
-    the same each time, with which all can be tried without a download. ValueError for an unknown name of either; OSError
-    that says what to do where the weights cannot be fetched.
+    `weights` is one of torchvision's names for the network's weights; DEFAULT are the best. None gives random ones, the
+    same each time, for trials without a download. ValueError for an unknown name of either. OSError with advice if the
+    weights cannot be downloaded.
     """
     models = known_models(name)
     with torch.random.fork_rng(devices=[]):
@@ -154,7 +156,7 @@ def load_pretrained(name: str = "resnet18", *, weights: str | None = "DEFAULT", 
 
 
 def known_models(name: str) -> ModuleType:
-    """torchvision.models, which has a network of that name and a kind that fits `Backbone`; ValueError if not."""
+    """torchvision.models; ValueError if it has no network of that name or of a kind that fits `Backbone`."""
     models = torchvision_models()
     known = [one for one in models.list_models(module=models) if one.startswith(FAMILIES)]
     if name not in known:
@@ -163,7 +165,7 @@ def known_models(name: str) -> ModuleType:
 
 
 def torchvision_models() -> ModuleType:
-    """torchvision.models; ImportError with the command that installs it where it is missing or does not fit PyTorch."""
+    """torchvision.models; ImportError with the command to install it if it is missing or does not fit PyTorch."""
     try:
         from torchvision import models
     except (ImportError, RuntimeError) as error:  # RuntimeError: its operators were built for another PyTorch
@@ -175,7 +177,7 @@ def torchvision_models() -> ModuleType:
 
 
 def install_command(torch_version: str) -> str:
-    """What installs the torchvision that fits, from the same place: 2.13.0+cpu is PyTorch's own build for CPUs."""
+    """The command to install the torchvision that fits, from the same place: 2.13.0+cpu is PyTorch's build for CPUs."""
     version, _, build = torch_version.partition("+")
     index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""
     return f"pip install --upgrade torchvision torch=={version}{index}"

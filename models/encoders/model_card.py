@@ -1,6 +1,6 @@
-"""What a trained encoder ships as: weights, a card with what was measured, and a picture of its three predictions.
+"""The release of a trained encoder: weights, a card with measurements, and a picture of its three predictions.
 
-The quality on the card is measured in test houses, which neither training nor the choice of the best weights has seen.
+The quality on the card is measured in test houses, used neither for training nor for the choice of the weights.
 
 Axes: B batch, H W frame, h w heads' resolution, K classes.
 """
@@ -62,7 +62,7 @@ Classes by intersection over union: {class_table}.
 class EncoderExport:
     """Writes encoder.safetensors, README.md and predictions.png into `folder`, and gives the measured quality.
 
-    `source` gives `houses` by split. `ship` writes to where the project's own weights lie as well.
+    `source` gives `houses` by split. `ship` also replaces the project's own weights.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class EncoderExport:
 
 
 def facts_of_run(source: object, configuration: dict) -> dict:
-    """What a card says of the run that made the weights."""
+    """A card's facts about the run that made the weights."""
     houses, stage = source.houses, configuration["stages"]["encoder"]["data"]
     return {
         "command": command(),
@@ -110,21 +110,21 @@ def facts_of_run(source: object, configuration: dict) -> dict:
 
 
 def class_facts(class_iou: Float[torch.Tensor, " K"]) -> dict:
-    """How many classes were there, and each one's intersection over union, the best first."""
+    """Number of classes that occurred, and the intersection over union of each, the best first."""
     iou = class_iou.cpu().numpy()
     there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
     return {"classes_present": len(there), "class_table": ", ".join(f"{CLASSES[k]} {iou[k]:.0%}" for k in there)}
 
 
 def rounding_error(encoder: torch.nn.Module, rgb: UInt8[torch.Tensor, "B H W 3"]) -> float:
-    """Of features in bfloat16, relative to those in float32."""
+    """Error of features in bfloat16, relative to those in float32."""
     exact, rough = (encoder.for_inference(precision)(rgb) for precision in ("float32", "bfloat16"))
     return float((rough - exact).norm() / exact.norm())
 
 
 @torch.no_grad()
 def measure(module: EncoderPretraining, frames: Frames) -> tuple[Quality, dict[str, torch.Tensor]]:
-    """The quality over all frames, and every k-th of them to show."""
+    """The quality over all frames, and every k-th frame to show."""
     quality, shown = Quality(module.model.num_classes, module.device), []
     every = max(len(frames) // PICTURE_ROWS, 1)
     for index, batch in enumerate(frames):
@@ -137,7 +137,7 @@ def measure(module: EncoderPretraining, frames: Frames) -> tuple[Quality, dict[s
 
 
 def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Tensor, "B H W 3"], facts: dict) -> str:
-    """The card's text, from what was measured; `facts` are the run's."""
+    """The card's text, from the measurements; `facts` are about the run."""
     encoder: Encoder = module.model.encoder
     rows, columns = encoder.map_sizes[1]
     return CARD.format(
@@ -160,7 +160,7 @@ def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Te
 
 @torch.no_grad()
 def draw_predictions(module: EncoderPretraining, frames: dict[str, torch.Tensor], path: Path) -> None:
-    """One row a frame: colour, reconstruction, true and predicted depth, true and predicted classes, with their names."""
+    """Rows of one frame each: colour, reconstruction, true and predicted depth, true and predicted classes, named."""
     outputs = module(frames["rgb"])
     targets = make_targets(frames, module.model.encoder.map_sizes[1])
     predicted = outputs["class_logits"].argmax(1)
@@ -187,7 +187,7 @@ def draw_predictions(module: EncoderPretraining, frames: dict[str, torch.Tensor]
 
 
 def class_colors(class_id: np.ndarray) -> Float[np.ndarray, "*shape 3"]:
-    """A colour for each class, neighbours in number far apart in hue."""
+    """A colour for each class; classes with neighbouring numbers are far apart in hue."""
     number = np.arange(len(CLASSES))
     hsv = np.stack([number * 0.618034 % 1, 0.45 + 0.5 * (number % 3) / 2, 0.95 - 0.4 * (number % 4) / 3], axis=1)
     return hsv_to_rgb(hsv)[class_id]

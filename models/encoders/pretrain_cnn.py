@@ -1,11 +1,15 @@
-"""How the encoder is pretrained: colour, depth and segmentation from one frame (Das et al. 2018, Sec. 4, "Vision").
+"""Pretraining of the encoder: colour, depth and segmentation from one frame (Das et al. 2018, Sec. 4, "Vision").
 
-`EncoderPretraining` learns; `models.encoders.model_card` then measures it in houses that neither training nor selection saw and
-writes the weights with a card and a picture. The original's pretraining was never released, so losses and their weights
-are ours: cross-entropy for classes; smooth L1 for depth in metres, clipped at MAX_DEPTH_M; smooth L1 for colour in 0..1.
+`EncoderPretraining` learns. `models.encoders.model_card` then measures it in houses that were used for neither training
+nor selection, and writes the weights with a card and a picture. The original's pretraining was never released, so
+losses and their weights are ours:
 
-Deviations: targets are taken at the resolution of the second pool (53x53), see `models.encoders.cnn`. There is no dropout:
-no frame comes twice, so there is nothing to overfit, and without it all three losses fall faster.
+- classes: cross-entropy;
+- depth: smooth L1 in metres, clipped at MAX_DEPTH_M;
+- colour: smooth L1 in 0..1.
+
+Deviations: targets are taken at the resolution of the second pool (53x53), see `models.encoders.cnn`. There is no
+dropout. No frame comes twice, so nothing can overfit, and all three losses fall faster without it.
 
 Axes: B batch, H W frame, h w second pool, K classes.
 """
@@ -24,7 +28,7 @@ from eqa.models.encoders.cnn import MAX_DEPTH_M, WHOLE, Encoder, Grid, Multitask
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What the heads should say, at their resolution."""
+    """Targets of the heads, at their resolution."""
 
     class_id: Int64[Tensor, "B h w"]
     depth_m: Float[Tensor, "B h w"]  # clipped at MAX_DEPTH_M
@@ -33,7 +37,7 @@ class Targets:
 
 
 def make_targets(batch: dict[str, Tensor], size: tuple[int, int], grid: Grid = WHOLE) -> Targets:
-    """Of a batch of `data.batches.frames`, for the part `grid` of heads of `size` (h, w)."""
+    """Targets from a batch of `data.batches.frames`, for the part `grid` of heads of `size` (h, w)."""
     depth = to_output_grid(batch["depth"], size, grid)
     return Targets(
         class_id=to_output_grid(batch["class_id"], size, grid).long(),
@@ -50,7 +54,7 @@ def _block_means(rgb: UInt8[Tensor, "B H W 3"], size: tuple[int, int]) -> Float[
 
 
 def losses(outputs: dict[str, Tensor], targets: Targets) -> dict[str, Tensor]:
-    """The three means over pixels."""
+    """The three losses, as means over pixels."""
     error_m = F.smooth_l1_loss(outputs["depth"] * MAX_DEPTH_M, targets.depth_m, reduction="none")
     return {
         "segmentation": F.cross_entropy(outputs["class_logits"], targets.class_id),
@@ -60,7 +64,7 @@ def losses(outputs: dict[str, Tensor], targets: Targets) -> dict[str, Tensor]:
 
 
 class Quality:
-    """Sums over frames, from which exact means over all pixels follow."""
+    """Sums over frames, which give exact means over all pixels."""
 
     def __init__(self, num_classes: int, device: torch.device | str = "cpu"):
         self.num_classes = num_classes
@@ -77,13 +81,13 @@ class Quality:
 
     @property
     def class_iou(self) -> Float[Tensor, " K"]:
-        """Intersection over union of each class, nan where it was not there."""
+        """Intersection over union of each class, nan for a class that did not occur."""
         right = self.confusion.diagonal().double()
         there = self.confusion.sum(1)
         return torch.where(there > 0, right / (there + self.confusion.sum(0) - right), torch.nan)
 
     def summary(self) -> dict[str, float]:
-        """pixel_accuracy; mean_iou over the classes that are there; depth_error_m and rgb_error, mean absolute."""
+        """pixel_accuracy; mean_iou over the classes that occur; depth_error_m and rgb_error, mean absolute errors."""
         depth_error, hits, color_error, colors = self.sums.tolist()
         return {
             "pixel_accuracy": float(self.confusion.diagonal().sum() / self.confusion.sum().clamp(min=1)),
@@ -96,9 +100,10 @@ class Quality:
 class EncoderPretraining(pl.LightningModule):
     """Learns the multi-task CNN from batches of `data.batches.frames.RenderedFrames`.
 
-    Adam under a one-cycle schedule over the whole training, `lr` at its top. Logs, for train and val: loss and the three
-    losses; for val also what `Quality.summary` gives. A training step takes every `pixel_stride`-th row and column of
-    the outputs, another set each time: neighbours say much the same, and the heads are a third of the work.
+    The optimiser is Adam under a one-cycle schedule over the whole training, with `lr` at its top. It logs for train
+    and val: loss and the three losses; for val also the `Quality.summary`. A training step takes every
+    `pixel_stride`-th row and column of the outputs, each time from another offset. Neighbouring pixels tell much the
+    same, and the heads are a third of the work.
     """
 
     def __init__(
@@ -123,7 +128,7 @@ class EncoderPretraining(pl.LightningModule):
         self.register_buffer("frames_seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, rgb: UInt8[Tensor, "B H W 3"]) -> dict[str, Tensor]:
-        """What the heads say, at every pixel of theirs."""
+        """Outputs of the heads, at full resolution of theirs."""
         return self.model(rgb)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
@@ -160,7 +165,7 @@ class EncoderPretraining(pl.LightningModule):
 
 
 def one_cycle(module: pl.LightningModule) -> dict:
-    """Adam under a one-cycle schedule over the whole training, `lr` of its settings at the top."""
+    """Adam under a one-cycle schedule over the whole training, with the settings' `lr` at the top."""
     optimizer = torch.optim.Adam(module.parameters(), lr=module.hparams.lr)
     steps = max(int(module.trainer.estimated_stepping_batches), 2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, module.hparams.lr, total_steps=steps, pct_start=0.15)

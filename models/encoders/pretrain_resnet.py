@@ -1,8 +1,8 @@
-"""How the larger encoder is pretrained: to say of each place what it shows, its colour, its room and how far it is.
+"""Pretraining of the larger encoder: predicting for each place of its map the class, colour, room and depth.
 
-What is asked about is named in frames that the renderer can name, so these are the names that questions use (`data.
-surroundings`). A place of the map covers several sampled pixels; it is told the names of all of them, so that what it says
-is how much of it shows what. Losses and their weights are ours.
+The classes are the names that questions use (`data.surroundings`), in frames for which the renderer knows them. A place
+of the map covers several sampled pixels and gets the names of all of them as targets. So its prediction is the share of
+each name. Losses and their weights are ours.
 
 Axes: B batch, h w places, S sampled pixels of a place, K names of a kind.
 """
@@ -28,14 +28,17 @@ KINDS = ("class", "color", "room")
 
 
 def by_place(image: Tensor, size: tuple[int, int]) -> Tensor:
-    """Sampled pixels (B, H, W) of frames as (B, h, w, S); `size` is (h, w)."""
+    """Sampled pixels (B, H, W) of frames, grouped by place: (B, h, w, S); `size` is (h, w)."""
     batch, height, width = image.shape
     rows, columns = height // size[0], width // size[1]
     return image.view(batch, size[0], rows, size[1], columns).transpose(2, 3).flatten(3)
 
 
 def targets_of(batch: Mapping[str, Tensor], size: tuple[int, int]) -> dict[str, Tensor]:
-    """Of a batch of `data.batches.frames` with its surroundings: names of each kind, int64, and depth in metres, (B, h, w, S)."""
+    """Targets from a batch of `data.batches.frames` with surroundings, each (B, h, w, S).
+
+    Names of each kind are int64; depth is in metres.
+    """
     every = batch["rgb"].shape[1] // batch["color_id"].shape[1]
     middle = slice(every // 2, None, every)
     images = {"class": batch["class_id"][:, middle, middle], "depth": batch["depth"][:, middle, middle]}
@@ -47,7 +50,7 @@ def targets_of(batch: Mapping[str, Tensor], size: tuple[int, int]) -> dict[str, 
 def naming_loss(
     logits: Float[Tensor, "B K h w"], names: Int64[Tensor, "B h w S"], weight: Float[Tensor, "B h w S"]
 ) -> Tensor:
-    """Mean cross-entropy over the pixels that have a name, by weight."""
+    """Weighted mean cross-entropy over the pixels that have a name."""
     weight = weight * (names != UNNAMED)
     log_odds = logits.log_softmax(1).permute(0, 2, 3, 1)
     said = log_odds.gather(3, names.clamp(max=logits.shape[1] - 1))
@@ -55,7 +58,7 @@ def naming_loss(
 
 
 class Naming:
-    """Counts over frames, from which exact shares of all sampled pixels follow."""
+    """Counts over frames, which give exact shares of all sampled pixels."""
 
     def __init__(self, sizes: Mapping[str, int], device: torch.device | str = "cpu"):
         self.sizes = dict(sizes)
@@ -65,7 +68,7 @@ class Naming:
         self.depth = torch.zeros(2, dtype=torch.float64, device=device)  # error, pixels
 
     def update(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> None:
-        """Colours count where something is that is asked about."""
+        """Counts a batch; colours count only on objects that questions are about."""
         for kind, size in self.sizes.items():
             true, said = targets[kind], outputs[kind].argmax(1).unsqueeze(3).expand_as(targets[kind])
             counted = true != UNNAMED
@@ -78,13 +81,13 @@ class Naming:
 
     @property
     def class_iou(self) -> Float[Tensor, " K"]:
-        """Intersection over union of each class, nan where it was not there."""
+        """Intersection over union of each class, nan for a class that did not occur."""
         confusion = self.confusion["class"]
         right, there = confusion.diagonal().double(), confusion.sum(1)
         return torch.where(there > 0, right / (there + confusion.sum(0) - right), torch.nan)
 
     def summary(self) -> dict[str, float]:
-        """class_accuracy, color_accuracy, room_accuracy; mean_iou over the classes that are there; depth_error_m."""
+        """class_accuracy, color_accuracy, room_accuracy; mean_iou over the classes that occur; depth_error_m."""
         shares = {
             f"{kind}_accuracy": float(table.diagonal().sum() / table.sum().clamp(min=1))
             for kind, table in self.confusion.items()
@@ -96,7 +99,7 @@ class Naming:
 def depth_errors(
     outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]
 ) -> tuple[Float[Tensor, "B h w S"], Bool[Tensor, "B h w S"]]:
-    """Absolute errors in metres, of depth up to MAX_DEPTH_M, and where there is any depth."""
+    """Absolute errors of depth up to MAX_DEPTH_M, in metres, and a mask of the pixels that have a depth."""
     said = outputs["depth"].permute(0, 2, 3, 1)
     return (said - targets["depth"].clamp(max=MAX_DEPTH_M)).abs(), targets["depth"] > 0
 
@@ -104,10 +107,10 @@ def depth_errors(
 class ResidualPretraining(pl.LightningModule):
     """Learns encoder and heads from batches of `data.batches.frames.RenderedFrames` with `surroundings_every`.
 
-    Adam under a one-cycle schedule over the whole training, `lr` at its top. Classes of objects count `object_weight`
-    times what those of the building do, since they are asked about and small. Logs, for train and val: loss and the four
-    losses; for val also what `Naming.summary` gives. `start`: weights to go on from, in place of random ones; their heads
-    are not kept, and are learned anew.
+    The optimiser is Adam under a one-cycle schedule over the whole training, with `lr` at its top. Classes of objects
+    count `object_weight` times as much as those of the building: questions are about them, and they are small. It logs
+    for train and val: loss and the four losses; for val also the `Naming.summary`. `start` are initial weights of the
+    encoder in place of random ones; the heads are always learned anew.
     """
 
     def __init__(
@@ -137,11 +140,11 @@ class ResidualPretraining(pl.LightningModule):
         self.register_buffer("frames_seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, rgb: Tensor) -> dict[str, Tensor]:
-        """What the heads say of each place."""
+        """Outputs of the heads for each place."""
         return self.heads(self.encoder.map(rgb))
 
     def losses(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The four means over sampled pixels."""
+        """The four losses, as means over sampled pixels."""
         even = torch.ones_like(targets["depth"])
         weight = torch.where(targets["class"] >= len(BUILDING), self.hparams.object_weight, even)
         parts = {kind: naming_loss(outputs[kind], targets[kind], even if kind != "class" else weight) for kind in KINDS}

@@ -1,8 +1,8 @@
-"""`ResidualEncoder`: a larger trainable encoder in the place of `models.encoders.cnn.Encoder`, and the heads it learns with.
+"""`ResidualEncoder`: a larger trainable encoder in the place of `models.encoders.cnn.Encoder`, and its heads.
 
-Residual blocks (He et al. 2016) of plain 3x3 convolutions and batch norm, as depthwise ones gain nothing on a CPU. Its
-features are a map of places, each of which should say what is there: `NamingHeads` reads class, colour, room and depth off
-a place's features with one linear layer, so who looks at the right place has little left to learn.
+It has residual blocks (He et al. 2016) of plain 3x3 convolutions and batch norm; depthwise ones gain nothing on a CPU.
+Its features are a map of places, each describing what is there. `NamingHeads` reads class, colour, room and depth off a
+place's features with one linear layer. So a model that attends to the right place has little left to learn.
 
 Axes: B batch, H W frame, h w places of the map, C channels, F features, K classes and other names.
 """
@@ -20,13 +20,13 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from eqa.models.encoders.cnn import Precision, frames_to_input, inference_dtype
 from eqa.models.registry import register
 
-STRIDE = 16  # pixels a place
+STRIDE = 16  # pixels per place
 STEM, STEM_STRIDE = 8, 4
 PIXEL_MEAN, PIXEL_SCALE = 120.0, 60.0  # about those of rendered frames
 
 
 class Residual(nn.Module):
-    """Two 3x3 convolutions beside a short cut, which is one of 1x1 where size or channels change."""
+    """Two 3x3 convolutions with a shortcut, which is a 1x1 convolution where size or channels change."""
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1):
         super().__init__()
@@ -41,7 +41,7 @@ class Residual(nn.Module):
 
 
 class Overview(nn.Module):
-    """Each place, with the mean over all of them: what room it is shows in the whole frame."""
+    """Each place plus the mean over all of them, since only the whole frame shows the kind of room."""
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__()
@@ -56,10 +56,10 @@ class ResidualEncoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 12544 for 224x224, see `map_shape`.
 
     `channels` and `blocks` are those of the maps whose places are 4, 8 and 16 pixels wide; the first may have no block.
-    `outputs` are a place's features. ValueError for a frame whose sides are no multiples of 16 pixels.
+    `outputs` is the number of a place's features. ValueError for a frame whose sides are no multiples of 16 pixels.
     """
 
-    recipe = ""  # nothing beside the weights, see `models.encoders.features.FeatureExtractor`
+    recipe = ""  # features depend on nothing but the weights, see `models.encoders.features.FeatureExtractor`
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ResidualEncoder(nn.Module):
         return self.map(rgb).flatten(1)
 
     def for_inference(self, precision: Precision = "auto") -> "FrozenResidualEncoder":
-        """The same function, frozen and made for speed; `auto` is bfloat16 where the machine computes it in hardware."""
+        """The same function, frozen and fast; `auto` is bfloat16 where the machine computes it in hardware."""
         return FrozenResidualEncoder(self, precision)
 
 
@@ -122,7 +122,7 @@ class FrozenResidualEncoder(nn.Module):
 
 
 def folded(layers: nn.Module) -> nn.Module:
-    """A copy for evaluation in which convolutions do the work of the batch norms right behind them."""
+    """A copy for evaluation, with each batch norm folded into the convolution right before it."""
     layers = copy.deepcopy(layers).eval()
     for module in layers.modules():
         if isinstance(module, Residual):
@@ -147,7 +147,7 @@ class NamingHeads(nn.Module):
         self.layer = nn.Conv2d(channels, sum(self.sizes), 1)
 
     def forward(self, features: Float[Tensor, "B C h w"]) -> dict[str, Float[Tensor, "B _ h w"]]:
-        """By name of what is named, (B, K, h, w); and "depth", (B, 1, h, w)."""
+        """Logits by kind of name, (B, K, h, w), and "depth" in metres, (B, 1, h, w)."""
         return dict(zip((*self.names, "depth"), self.layer(features).float().split(self.sizes, dim=1), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What the larger encoder ships as: weights in float16 and a card with what was measured in houses it has never seen.
+"""The release of the larger encoder: weights in float16, and a card with measurements in houses it has never seen.
 
 Axes: K classes.
 """
@@ -52,7 +52,7 @@ Classes by intersection over union: {class_table}.
 class ResidualExport:
     """Writes the weights and their card into `folder`, and gives the measured quality.
 
-    `source` gives `houses` by split. `ship` writes to where the project's own weights lie as well.
+    `source` gives `houses` by split. `ship` also replaces the project's own weights.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.
 
 @torch.no_grad()
 def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, facts: dict) -> str:
-    """The card's text, from what was measured; `facts` are the run's."""
+    """The card's text, from the measurements; `facts` are about the run."""
     encoder = module.encoder
     channels, rows, columns = encoder.map_shape
     weights = ("lr", "object_weight", "color_weight", "room_weight", "depth_weight")

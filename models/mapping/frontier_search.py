@@ -1,8 +1,8 @@
-"""Which way to the nearest frontier: a search over what an agent knows of the floor, and the action that follows it.
+"""Search for the nearest frontier on an agent's map of the floor, and the action that leads there.
 
-A frontier is a known cell in which an agent fits next to an unknown one (Yamauchi 1997). Ways lead through known cells that
-keep an agent's radius from all that is blocked; those that keep two cells are preferred. Distances count PER_CELL for a
-cell's side, and a diagonal as 7/5 of it.
+A frontier is a known cell in which an agent fits next to an unknown one (Yamauchi 1997). Paths lead through known cells
+that keep an agent's radius from all that is blocked; those that keep two cells are preferred. Distances count PER_CELL
+for a cell's side, and 7/5 of it for a diagonal.
 
 Axes: N agents, S grid side, C = S * S cells in row-major order.
 """
@@ -21,10 +21,10 @@ from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, PASSED_OVER, SIDE,
 FORWARD, LEFT, RIGHT = int(Action.FORWARD), int(Action.LEFT), int(Action.RIGHT)
 NOTHING_LEFT = -1
 PER_CELL, DIAGONAL = 5, 7
-NARROW = 2  # times as long counts a cell of clearance 1,
-SQUEEZE = 6  # and one of clearance 0, in which only an agent goes that stands between things and has to get out
+NARROW = 2  # factor of the length in a cell of clearance 1,
+SQUEEZE = 6  # and in one of clearance 0, which only an agent enters that stands between things and has to get out
 FAR = np.int32(1 << 30)
-AHEAD = 20  # cells of the way among which the farthest that can be walked to straight is aimed at
+AHEAD = 20  # cells of the path; the farthest of them that can be reached in a straight line is the aim
 QUARTER = NUM_HEADINGS // 4
 TRIES = 8
 ROWS = np.array([0, 0, 1, -1, 1, 1, -1, -1])
@@ -34,7 +34,7 @@ _INNER = {**_SHARP, "forceinline": True}
 
 
 def working_memory() -> Int32[np.ndarray, "5 C"]:
-    """Of one search at a time: distances, which are FAR between searches, ways back, three lists of cells."""
+    """Arrays for one search at a time: distances, which are FAR between searches, ways back, three lists of cells."""
     memory = np.empty((5, SIDE * SIDE), np.int32)
     memory[0] = FAR
     return memory
@@ -43,11 +43,11 @@ def working_memory() -> Int32[np.ndarray, "5 C"]:
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def choose(actions, aims, state, clearance, active, places, headings, per_turn, smallest, memory):
-    """Writes each active agent's next action, NOTHING_LEFT where it knows of no frontier that it can walk to.
+    """Writes each active agent's next action, NOTHING_LEFT if it knows of no frontier that it can reach.
 
-    places (N, 3) are relative to the spawn, headings (N,) whole turns, `memory` is from `working_memory`. `aims` (N,) are
-    the unknown cells that agents turn towards, -1 for none: who turns keeps its aim until that is known or it has moved, or
-    it might turn to and fro between two.
+    places (N, 3) are relative to the spawn, headings (N,) whole turns, `memory` is from `working_memory`. `aims` (N,)
+    are the unknown cells that agents turn towards, -1 for none. An agent that turns keeps its aim until the aim is
+    known or the agent has moved; else it might turn to and fro between two.
     """
     dist, parent, lists = memory[0], memory[1], memory[2:]
     for n in range(active.size):
@@ -74,7 +74,7 @@ def _choose(state, clearance, x, z, heading, aim, dist, parent, lists, per_turn,
         action = _follow(state, clearance, x, z, heading, way, beyond)
         if action >= 0:
             return action, (-1 if action == FORWARD else beyond)
-        known[beyond] = PASSED_OVER  # looked at from as near as possible, and nothing was there
+        known[beyond] = PASSED_OVER  # seen from as near as possible, and nothing was there
     return NOTHING_LEFT, -1
 
 
@@ -85,7 +85,7 @@ def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, sma
 
     With an `aim` only that unknown cell counts.
 
-    Cells are settled in groups as wide as the shortest step, so each is settled once. `dist` is left as it was: FAR.
+    Cells are settled in groups as wide as the shortest step, so each is settled once. `dist` is FAR again afterwards.
     """
     active, later, touched = lists[0], lists[1], lists[2]
     start = cell_of(z) * SIDE + cell_of(x)
@@ -124,9 +124,9 @@ def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, sma
 @njit(**_INNER)
 @no_type_check
 def _beyond(known, free, cell, x, z, heading, aim, smallest):
-    """The unknown cell beside a known one that takes fewest turns to look at, and how many; -1 for none.
+    """The unknown cell beside a known one that takes the fewest turns to look at, and their number; -1 for none.
 
-    One counts where an agent would fit and at least `smallest` of the nine cells around it are unknown.
+    A cell counts if an agent would fit there and at least `smallest` of the nine cells around it are unknown.
     """
     best, fewest = -1, NUM_HEADINGS
     if free[cell] == 0:
@@ -148,7 +148,7 @@ def _beyond(known, free, cell, x, z, heading, aim, smallest):
 @njit(**_SHARP)
 @no_type_check
 def _turns_to(heading, dx, dz):
-    """Turns from a heading to the one nearest to a direction; left is positive."""
+    """Turns from a heading to the one nearest to the direction (dx, dz); left is positive."""
     wanted = floor(atan2(-dx, -dz) / TURN_RAD + 0.5)
     return (wanted - heading + NUM_HEADINGS // 2) % NUM_HEADINGS - NUM_HEADINGS // 2
 
@@ -156,7 +156,7 @@ def _turns_to(heading, dx, dz):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _way(parent, cell):
-    """Cells from the agent's own to `cell`."""
+    """Cells of the path from the agent's own to `cell`."""
     length, at = 0, cell
     while at >= 0:
         length, at = length + 1, parent[at]
@@ -170,7 +170,7 @@ def _way(parent, cell):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _follow(state, clearance, x, z, heading, way, beyond):
-    """The action that walks along a way, or at its end looks at what lies beyond; -1 where neither can be done."""
+    """The action along a path, or at its end the one that looks at the cell beyond; -1 if neither is possible."""
     end = way[-1]
     end_x, end_z = metres_of(end % SIDE) - x, metres_of(end // SIDE) - z
     if end_x * end_x + end_z * end_z < STEP_M * STEP_M and way.size * CELL_M < 2 * STEP_M:
@@ -186,7 +186,7 @@ def _follow(state, clearance, x, z, heading, way, beyond):
         if k == 1 or _is_clear(state, clearance, x, z, to_x, to_z, least):
             dx, dz = to_x, to_z
     straight = _turns_to(heading, dx, dz)
-    for least in (1, 0):  # 0 for one that stands between things
+    for least in (1, 0):  # 0 for an agent that stands between things
         for away in range(QUARTER + 1):
             for side in (1, -1):
                 turns = straight + side * away
@@ -200,7 +200,7 @@ def _follow(state, clearance, x, z, heading, way, beyond):
 @njit(**_SHARP)
 @no_type_check
 def _is_clear(state, clearance, x, z, dx, dz, least):
-    """Whether the straight move by (dx, dz) leads through known cells that are not blocked and have so much clearance."""
+    """True if the straight move by (dx, dz) leads through known, free cells of at least that clearance."""
     away = sqrt(dx * dx + dz * dz)
     samples = int(away / (0.25 * CELL_M)) + 1
     for k in range(1, samples + 1):

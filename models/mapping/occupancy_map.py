@@ -1,13 +1,13 @@
-"""What an agent has seen of the floor: a grid from depth images alone, for many agents at once.
+"""Occupancy maps: the floor that each of many agents has seen, as a grid built from depth images alone.
 
-A pixel below the horizon is a point of the world. Points lower than an agent's foothold are floor, higher ones are in its
-way (all are lower than the camera, so lower than the agent). A camera looks over what lies right before its feet: what
-its lowest rays pass over without touching is taken for free until something is seen there or a move is refused.
+A pixel below the horizon is a point of the world. Points lower than an agent's foothold are floor; higher ones are in
+its way (all are lower than the camera, so lower than the agent). A camera looks over the floor right before its feet.
+The area under its lowest rays counts as free until something is seen there or a move is refused.
 
-A cell only ever learns more, in the order of the states below: whatever is in the way somewhere in a cell blocks it.
+A cell's state only ever rises, in the order of the states below, so an obstacle anywhere in a cell blocks it.
 
-Axes: N agents, S grid side (rows follow z, columns follow x, the spawn is in the middle), H W image, R C rows and columns
-that are looked at.
+Axes: N agents, S grid side (rows follow z, columns follow x, the spawn is in the middle), H W image,
+R C rows and columns of the pixels in use.
 """
 
 from math import ceil, cos, sin, sqrt
@@ -23,22 +23,22 @@ from eqa.envs.rendering.camera import Camera
 UNKNOWN, PASSED_OVER, FREE, BLOCKED = 0, 1, 2, 3
 CELL_M = 0.1
 RANGE_M = 5.0  # beyond, rows of pixels lie further apart than cells
-BOTTOM_M, TOP_M = 0.15, 1.0  # between them things are in the way, as in `envs.house.build.build_floor`
-LEVEL_M = 0.01  # two points of one column of pixels, as high as each other to this, are on one surface
-GAP_M = 0.5  # between them, at most
+BOTTOM_M, TOP_M = 0.15, 1.0  # things between these heights are in the way, as in `envs.house.build.build_floor`
+LEVEL_M = 0.01  # two points of a column of pixels whose heights differ by no more are on one surface
+GAP_M = 0.5  # largest distance between two such points
 SAMPLE_M = 0.07  # between the points of a line that is marked
-SPARSE = 2  # above the rows that see the floor within range, one row in so many is looked at
+SPARSE = 2  # above the rows that see the floor within range, every so many-th row is used
 FARTHEST_M = MAX_EPISODE_ACTIONS * STEP_M  # from the spawn
 SIDE = 2 * ceil((FARTHEST_M + RANGE_M + 1) / CELL_M) + 1
-WIDE = 2  # of `clearance`: nothing in the way within two cells
+WIDE = 2  # a clearance: nothing in the way within two cells
 
-# Without `_nrt` passing an array on costs no count of references; a call would copy the many fields of each array.
+# Without `_nrt`, passing an array costs no reference counting; a call would copy the many fields of each array.
 _SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
 _INNER = {**_SHARP, "forceinline": True}
 
 
 class Rays(NamedTuple):
-    """The pixels of a camera that are looked at, the lowest row first, and where they look for each metre of depth."""
+    """The pixels of a camera in use, the lowest row first, and their directions for each metre of depth."""
 
     eye_m: float
     rows: Int64[np.ndarray, " R"]
@@ -48,7 +48,7 @@ class Rays(NamedTuple):
 
     @classmethod
     def of(cls, camera: Camera) -> "Rays":
-        """Rows whose floor is a sample apart, columns half a cell apart at the range's end; all of a coarse camera's."""
+        """Rows whose floor is a sample apart, columns half a cell apart at full range; all of a coarse camera's."""
         below = np.arange(camera.height_px - 1, (camera.height_px - 1) // 2, -1)
         floor_m = np.minimum(camera.height_m * camera.focal_px / (below + 0.5 - camera.height_px / 2), RANGE_M)
         rows, last = [], -np.inf
@@ -63,9 +63,9 @@ class Rays(NamedTuple):
 
 
 def empty_maps(num: int) -> tuple[UInt8[np.ndarray, "N S S"], UInt8[np.ndarray, "N S S"]]:
-    """States of the cells, and their clearance: 0 beside (or on) a blocked cell, 1 two cells away, else WIDE.
+    """States of the cells, and their clearance: 0 in or beside a blocked cell, 1 two cells away, else WIDE.
 
-    The centre of an agent that is in a cell of clearance 1 is a cell's side, its radius, or more from all blocked cells.
+    The centre of an agent in a cell of clearance 1 is at least a cell's side, its radius, away from all blocked cells.
     """
     state = np.full((num, SIDE, SIDE), UNKNOWN, np.uint8)
     clearance = np.full((num, SIDE, SIDE), WIDE, np.uint8)
@@ -77,14 +77,14 @@ def empty_maps(num: int) -> tuple[UInt8[np.ndarray, "N S S"], UInt8[np.ndarray, 
 @njit(**_INNER)
 @no_type_check
 def cell_of(metres):
-    """Row or column of a place that is so far from the spawn, at most FARTHEST_M and RANGE_M."""
+    """Row or column of a coordinate relative to the spawn, at most FARTHEST_M and RANGE_M away."""
     return int(metres * (1 / CELL_M) + 0.5 * SIDE)
 
 
 @njit(**_INNER)
 @no_type_check
 def metres_of(cell):
-    """From the spawn to the middle of a row or column."""
+    """Coordinate of the middle of a row or column, relative to the spawn."""
     return (cell + 0.5 - 0.5 * SIDE) * CELL_M
 
 
@@ -101,7 +101,7 @@ def _block(state, clearance, row, column):
 @njit(**_INNER)
 @no_type_check
 def _mark(state, clearance, x, z, kind):
-    """Raises the cell at (x, z), metres from the spawn, to a state."""
+    """Raises the state of the cell at (x, z), in metres from the spawn, to `kind`."""
     row, column = cell_of(z), cell_of(x)
     if state[row, column] < kind:
         if kind == BLOCKED:
@@ -113,7 +113,7 @@ def _mark(state, clearance, x, z, kind):
 @njit(**_INNER)
 @no_type_check
 def _mark_line(state, clearance, x, z, dx, dz, length, kind):
-    """Marks what lies from a place to just before `length` times (dx, dz) from it."""
+    """Marks the line from a place to just before `length` times (dx, dz) from it."""
     samples = int(length * sqrt(dx * dx + dz * dz) * (1 / SAMPLE_M)) + 1
     part = 1 / samples
     for k in range(samples):
@@ -124,7 +124,7 @@ def _mark_line(state, clearance, x, z, dx, dz, length, kind):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def add_views(state, clearance, depth, active, places, rays):
-    """Adds what each active agent sees: depth (N, H, W) as the renderer gives it, places (N, 3) of x, z, heading_rad.
+    """Adds each active agent's view: depth (N, H, W) as the renderer gives it, places (N, 3) of x, z, heading_rad.
 
     Places are relative to the spawn, headings are not. The camera is level. `rays` are its `Rays`.
     """
@@ -141,12 +141,12 @@ def add_views(state, clearance, depth, active, places, rays):
 @njit(**_SHARP)
 @no_type_check
 def _add_column(state, clearance, depth, x, z, heading, rays, column):
-    """Rows from the lowest up to the horizon, so that in each column what is near comes before what is far.
+    """Adds a column's rows from the lowest up to the horizon, so that near points come before far ones.
 
-    Between two floor points of a column lies floor: the ray to the farther one would have met whatever is in the way. The
-    same holds for two points of one level surface. A ray that hits nothing has passed over where the floor ends.
+    Between two floor points of a column lies floor: an obstacle would have met the ray to the farther one. The same
+    holds for two points of one level surface. A ray that hits nothing has passed over the end of the floor.
 
-    `column` (5, C) is working memory: the way that a column looks, and the kind, depth and height of its last point.
+    `column` (5, C) is working memory: the direction of a column, and the kind, depth and height of its last point.
     """
     way_x, way_z, last_kind, last_d, last_y = column[0], column[1], column[2], column[3], column[4]
     s, c = sin(heading), cos(heading)
@@ -179,7 +179,7 @@ def _add_column(state, clearance, depth, x, z, heading, rays, column):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def block_ahead(state, clearance, refused, places, reach_m):
-    """Marks what lies `reach_m` before the agents whose forward move was refused."""
+    """Marks the place `reach_m` ahead of the agents whose forward move was refused as blocked."""
     for n in range(refused.size):
         if refused[n]:
             x, z, heading = places[n]

@@ -1,4 +1,4 @@
-"""How a navigator's scores become an action, the same for all navigators.
+"""The choice of an action from a navigator's scores, the same for all navigators.
 
 Axes: N agents, K things to choose from.
 """
@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from eqa.envs.actions import NUM_ACTIONS, Action
 
-START = NUM_ACTIONS  # the previous action of an agent that has taken none; an embedding row of its own
+START = NUM_ACTIONS  # stands for the previous action before the first one; it has an embedding row of its own
 
 
 def choose(logits: Float[Tensor, "N K"], noise: Float[Tensor, " N"] | None) -> Int64[Tensor, " N"]:
-    """The likeliest of each row, or with `noise`, uniform in 0..1, what the softmax has where they fall.
+    """The likeliest choice of each row, or with `noise`, uniform in 0..1, a draw from the softmax by inverse transform.
 
-    So a draw depends on its own row alone, whatever else is in the batch.
+    A draw depends on its own row alone, whatever else is in the batch.
     """
     if noise is None:
         return logits.argmax(1)
@@ -29,10 +29,10 @@ def choose(logits: Float[Tensor, "N K"], noise: Float[Tensor, " N"] | None) -> I
 def choose_action(
     logits: Float[Tensor, "N 4"], *, stop_odds: float, noise: Float[Tensor, " N"] | None
 ) -> Int64[Tensor, " N"]:
-    """Takes STOP once that times `stop_odds` is the likeliest; a draw follows the distribution as it is.
+    """Takes STOP if its probability times `stop_odds` is the largest. Draws follow the unchanged distribution.
 
-    At 1 (Das et al. 2018) an agent that takes the likeliest action stops late or never: where to stop is known to within
-    some steps only, so at none of them STOP is the likeliest.
+    At 1 (Das et al. 2018) an agent that takes the likeliest action stops late or never. The right step to stop is known
+    only to within some steps, so STOP is the likeliest at none of them.
     """
     if noise is None:
         odds = torch.zeros_like(logits)
@@ -43,8 +43,11 @@ def choose_action(
 
 @torch.no_grad()
 def sharpen(heads: Iterable[nn.Linear], *, temperature: float, stop_odds: float) -> None:
-    """Changes a navigator's last layers so that draws come from what they are now at a `temperature`, STOP being `stop_odds`
-    times as likely before. What is likeliest with these `stop_odds` is then the likeliest without."""
+    """Changes a navigator's last layers, so that it draws from its distribution at a `temperature`.
+
+    STOP is made `stop_odds` times as likely before the temperature applies. The likeliest action under these
+    `stop_odds` is then the likeliest without.
+    """
     for head in heads:
         if head.out_features == NUM_ACTIONS:
             head.bias[Action.STOP] += math.log(stop_odds)

@@ -1,6 +1,7 @@
 """The navigators that PACMAN is compared with: `Reactive`, which has no memory, and `Lstm`, which has no controller.
 
-Das et al. 2018, Sec. 5, "Navigation Baselines"; each with and without the question. Both choose at every step.
+The baselines are those of Das et al. 2018, Sec. 5, "Navigation Baselines", each with and without the question. Both
+choose at every step.
 
 Axes: B walks, T steps (frame t is seen before action t), S actions that count, N agents, V frames of a view, A actions,
 F features, L words, Q question, I image, H hidden.
@@ -23,31 +24,31 @@ from eqa.models.registry import register
 
 
 class Views(NamedTuple):
-    """What a reactive navigator decides from, for each of S actions that count."""
+    """Inputs and targets of a reactive navigator, for each of S actions that count."""
 
     frames: Tensor  # (K,) rows of features flattened to (B T, F): those in any view
     view: Tensor  # (S, V) index into `frames`
-    walk: Tensor  # (S,) whose question it is
+    walk: Tensor  # (S,) index of the walk, and so of its question
     target: Tensor  # (S,)
     weight: Tensor  # (S,)
 
 
 @dataclass(frozen=True, slots=True)
 class ReactiveState(RecurrentState):
-    """What N agents carry from step to step."""
+    """The state of N agents between steps."""
 
     question: Float[Tensor, "N Q"]
     images: Float[Tensor, "N V I"]  # the last frames, the newest last
-    fresh: Bool[Tensor, " N"]  # has seen nothing yet
+    fresh: Bool[Tensor, " N"]  # agent has seen nothing yet
 
 
 @register
 class Reactive(FlatNavigator):
-    """Chooses from the last `num_frames` frames, and the question if it hears one. Paper's sizes by default.
+    """Chooses from the last `num_frames` frames, and from the question if it gets one. Defaults are the paper's sizes.
 
-    As in the paper it cannot stop; `stop=True` gives it the fourth action, as in the released code. Deviations from that
-    code: it learns from all views of a walk (there: one at random in each epoch), and a view that reaches back behind the
-    first frame is filled up with it (there: left out).
+    As in the paper it cannot stop; `stop=True` gives it the fourth action, as in the released code. Deviations from
+    that code: it learns from all views of a walk (there: from a random one in each epoch). A view that begins before
+    the first frame is filled up with that frame (there: left out).
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Reactive(FlatNavigator):
 
 @dataclass(frozen=True, slots=True)
 class LstmState(RecurrentState):
-    """What N agents carry from step to step."""
+    """The state of N agents between steps."""
 
     question: Float[Tensor, "N Q"]
     hidden: Float[Tensor, "N H"]
@@ -131,8 +132,10 @@ class LstmState(RecurrentState):
 
 @register
 class Lstm(FlatNavigator):
-    """An LSTM that chooses at every step from frame, question if it hears one, and last action. Paper's sizes by default;
-    `question_hidden=64` gives the released code's."""
+    """An LSTM that chooses at every step from the frame, the last action, and the question if it gets one.
+
+    Defaults are the paper's sizes; `question_hidden=64` gives the released code's.
+    """
 
     def __init__(
         self,

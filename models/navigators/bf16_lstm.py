@@ -1,7 +1,7 @@
-"""`LSTM`: PyTorch's, with learning in bfloat16 on a CPU done in few large products.
+"""`LSTM`: PyTorch's LSTM, with training in bfloat16 on a CPU done in few large products.
 
-PyTorch hands an LSTM over many steps to oneDNN, whose gradient in bfloat16 is slower than the one in float32. Here each
-step is one product with the recurrent weights, and the gradients of all weights are one product each over all steps.
+PyTorch hands an LSTM over many steps to oneDNN, whose gradient in bfloat16 is slower than in float32. Here each step is
+one product with the recurrent weights. The gradient of each weight matrix is one product over all steps.
 
 Axes: B walks, T steps, I inputs, H hidden, in the order of PyTorch's gates: input, forget, cell, output.
 """
@@ -19,7 +19,7 @@ DTYPE = torch.bfloat16  # of the products; gates, states and gradients are float
 class LSTM(nn.LSTM):
     """One layer, one direction, batch first; parameters, arguments and results are those of `nn.LSTM`.
 
-    Under bfloat16 autocast on a CPU, where a gradient is asked for, it computes as this module says, else as `nn.LSTM`.
+    Under bfloat16 autocast on a CPU, it computes as this module says if a gradient is needed, else as `nn.LSTM`.
     """
 
     def __init__(self, input_size: int, hidden_size: int):
@@ -28,7 +28,7 @@ class LSTM(nn.LSTM):
     def forward(
         self, steps: Float[Tensor, "B T I"] | PackedSequence, state: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Float[Tensor, "B T H"] | PackedSequence, tuple[Float[Tensor, "1 B H"], Float[Tensor, "1 B H"]]]:
-        """Hidden states after each step, and hidden and cell state after the last."""
+        """Hidden states after each step, and hidden and cell state after the last step."""
         learns = torch.is_grad_enabled() and isinstance(steps, Tensor) and steps.device.type == "cpu"
         if not (learns and torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == DTYPE):
             return super().forward(steps, state)
@@ -45,7 +45,7 @@ class _Unrolled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, steps, hidden, cell, w_input, w_hidden, bias):
         batch, num_steps, size = steps.shape[0], steps.shape[1], hidden.shape[1]
-        # tanh(x) = 2 sigmoid(2x) - 1, so that one call squashes all gates; twice a bfloat16 is exact.
+        # tanh(x) = 2 sigmoid(2x) - 1, so one call computes all gates; doubling a bfloat16 is exact.
         twice = torch.ones(4, size, 1).index_fill_(0, torch.tensor(2), 2.0).view(-1, 1)
         inputs = steps.transpose(0, 1).to(DTYPE).contiguous()
         projected = F.linear(inputs, (w_input * twice).to(DTYPE), (bias * twice.squeeze(1)).to(DTYPE))

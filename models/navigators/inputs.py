@@ -19,7 +19,7 @@ def projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
 
 
 class QuestionInput(nn.Module):
-    """A question's vector (B, Q); with `with_question=False` one without entries, so that nobody has to ask."""
+    """A question's vector (B, Q); with `with_question=False` an empty one, so that callers need no special case."""
 
     def __init__(
         self, vocabulary_size: int, *, hidden_size: int = 128, size: int = 64, dropout: float, with_question: bool
@@ -48,7 +48,7 @@ class FrameInput(nn.Module):
         return self.projection(features.to(self.projection[0].weight.dtype))
 
     def along(self, features: Float[Tensor, "B T F"], frames: Int64[Tensor, " K"]) -> Float[Tensor, "B*T I"]:
-        """Of walks, each frame once: those listed in `frames` (index into B T); the others' vectors are 0."""
+        """Vectors of the frames of walks listed in `frames` (index into B T), each encoded once; other frames get 0."""
         seen = self(features.flatten(0, 1)[frames])
         return seen.new_zeros(features.shape[0] * features.shape[1], self.size).index_copy(0, frames, seen)
 
@@ -83,11 +83,11 @@ class ObservationEncoder(nn.Module):
     def forward(
         self, features: Float[Tensor, "B F"], question: Float[Tensor, "B Q"], previous_action: Int64[Tensor, " B"]
     ) -> Float[Tensor, "B D"]:
-        """One step of each agent; `previous_action` is the action taken last, START at first."""
+        """One step of each agent; `previous_action` is the last action, START before the first."""
         return torch.cat([self.frame_input(features), question, self.action_embedding(previous_action)], dim=1)
 
     def along(self, batch: dict) -> Float[Tensor, "B T D"]:
-        """All steps of walks, as `models.navigators.navigator` has them."""
+        """All steps of walks, in a batch as in `models.navigators.navigator`."""
         actions = batch["actions"]
         image = self.frame_input.along(batch["features"], batch["decisions"].frames).unflatten(0, actions.shape)
         question = self.question_input(batch["questions"]).unsqueeze(1).expand(-1, actions.shape[1], -1)

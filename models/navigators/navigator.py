@@ -1,14 +1,19 @@
-"""What a navigator's decisions cost under teacher forcing, and which actions of a batch of walks count.
+"""`Navigator`: the interface of navigators, their loss under teacher forcing, and the layout of a batch of walks.
 
-A batch has features (B, T, F) of any float type; actions (B, T) int64, padded with -1, each walk ending with STOP;
-questions (B, L) int64, padded with 0; optionally loss_from (B,) int64, the first action that counts (those before are
-history: given, but not scored); optionally weights (B, T) float32, how much the decision at each action counts;
-optionally targets (B, T) int64, what should have been done where the walk did something else; optionally planner_queried
-(B, T) bool, with loss_from, where among the actions that count PACMAN's planner was asked, which actions alone do not tell;
-optionally state, from which the walks go on, of navigators with `keeps_state`.
+A batch has
 
-A navigator's `prepare` adds `decisions`, lists of indices that are made on the CPU, so that moving a batch to a GPU needs
-no answer from it; its `loss` gives `total` of its parts' scores.
+- features (B, T, F) of any float type;
+- actions (B, T) int64, padded with -1, each walk ending with STOP;
+- questions (B, L) int64, padded with 0;
+- optionally loss_from (B,) int64, the first action that counts; earlier ones are history, given but not scored;
+- optionally weights (B, T) float32 of the decision at each action;
+- optionally targets (B, T) int64, the right actions where they differ from the walk's;
+- optionally planner_queried (B, T) bool, with loss_from: at which actions PACMAN's planner was queried, which actions
+  alone do not tell;
+- optionally state, from which the walks go on, for navigators with `keeps_state`.
+
+A navigator's `prepare` adds `decisions`, lists of indices. They are made on the CPU, so moving a batch to a GPU does
+not wait for it. Its `loss` gives the `total` of its parts' scores.
 
 Axes: B walks, T steps (frame t is seen before action t), F features, S decisions that count, K frames that are needed.
 """
@@ -27,7 +32,7 @@ from eqa.models.navigators.recurrent_state import RecurrentState
 
 
 class Score(NamedTuple):
-    """Mean cross-entropy and accuracy over `count` decisions; zeros, not nan, where there is nothing to decide."""
+    """Mean cross-entropy and accuracy over `count` decisions; zeros, not nan, where there are none."""
 
     loss: Tensor
     accuracy: Tensor
@@ -35,19 +40,19 @@ class Score(NamedTuple):
 
 
 def score(logits: Float[Tensor, "S C"], target: Int64[Tensor, " S"], weight: Float32[Tensor, " S"]) -> Score:
-    """The loss is the sum of weighted terms over the number of decisions, so `weight` should be 1 on average."""
+    """Scores decisions. The loss divides the weighted sum by the number of decisions, so `weight` should average 1."""
     count = max(len(target), 1)
     terms = F.cross_entropy(logits.float(), target, reduction="none")
     return Score((terms * weight).sum() / count, (logits.argmax(1) == target).sum() / count, len(target))
 
 
 def total(**parts: Score) -> dict:
-    """`loss`, to go backward from, is the sum of the `parts`' means."""
+    """The parts' scores, and `loss`, the sum of their means, for the backward pass."""
     return {"loss": torch.stack([part.loss for part in parts.values()]).sum(), "parts": parts}
 
 
 def prepared(navigator: nn.Module, batch: dict) -> dict:
-    """The batch with its `decisions`, on the features' device; makes them where nobody has."""
+    """The batch with its `decisions`, on the features' device; they are made if they are missing."""
     if "decisions" in batch:
         return batch
     batch = navigator.prepare(batch)
@@ -57,7 +62,7 @@ def prepared(navigator: nn.Module, batch: dict) -> dict:
 
 
 def loss_mask(batch: dict) -> Bool[Tensor, "B T"]:
-    """Which actions count, on the CPU."""
+    """True for actions that count; on the CPU."""
     actions = batch["actions"].cpu()
     if batch.get("loss_from") is None:
         return actions >= 0
@@ -65,12 +70,12 @@ def loss_mask(batch: dict) -> Bool[Tensor, "B T"]:
 
 
 def targets(batch: dict) -> Int64[Tensor, "B T"]:
-    """What should have been done, on the CPU; what was done where the batch does not say."""
+    """The right actions, on the CPU: the batch's targets, or else the actions taken."""
     return batch.get("targets", batch["actions"]).cpu()
 
 
 def weights(batch: dict) -> Float32[Tensor, "B T"]:
-    """How much the decision at each action counts, on the CPU; 1 where the batch does not say."""
+    """The weight of the decision at each action, on the CPU; 1 if the batch has no weights."""
     given = batch.get("weights")
     return torch.ones(batch["actions"].shape) if given is None else given.cpu()
 
@@ -93,7 +98,7 @@ def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisi
 
 
 class Decisions(NamedTuple):
-    """What a part of a navigator says at the S decisions that count, and what it should have said."""
+    """Logits and targets of one part of a navigator at the S decisions that count."""
 
     logits: Tensor  # (S, C)
     target: Tensor  # (S,)
@@ -101,14 +106,14 @@ class Decisions(NamedTuple):
 
 
 class Navigator(nn.Module, ABC):
-    """The contract of navigators: how one acts, step by step, and how it learns, from whole walks.
+    """The interface of navigators: `act` chooses step by step, `loss` learns from whole walks.
 
-    `decision_logits` takes a batch that `prepare` has seen. With `keeps_state` a batch may have a `state` in place of
-    walks' histories, through which no gradient goes then.
+    `decision_logits` takes a batch from `prepare`. With `keeps_state` a batch may have a `state` in place of walks'
+    histories; no gradient flows through it.
     """
 
     keeps_state = False
-    num_actions = NUM_ACTIONS  # it chooses among the first so many
+    num_actions = NUM_ACTIONS  # it chooses among the first so many actions
     stop_odds: float  # see `models.navigators.action_selection.choose_action`
 
     @property
@@ -126,7 +131,7 @@ class Navigator(nn.Module, ABC):
 
     @abstractmethod
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> RecurrentState:
-        """Agents that have seen nothing yet; encodes each question once."""
+        """The state of agents that have seen nothing yet; encodes each question once."""
 
     @abstractmethod
     def act(
@@ -138,22 +143,22 @@ class Navigator(nn.Module, ABC):
         active: Bool[Tensor, " N"] | None = None,
         noise: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[RecurrentState, Int64[Tensor, " N"]]:
-        """One step: the frames' features -> the next state and actions.
+        """Makes one step: from the frames' features to the next state and actions.
 
-        A `forced_action` is taken instead of the agent's own (along a given history). Rows that are not `active` keep their
-        state and return STOP, whatever is forced. With `noise`, uniform in 0..1, an action is drawn from the distribution
-        as it is, without `stop_odds`, in place of the best.
+        A `forced_action` replaces the agent's own (along a given history). Rows that are not `active` keep their state
+        and return STOP, even if an action is forced. With `noise`, uniform in 0..1, actions are drawn from the
+        unchanged distribution, without `stop_odds`; else the best is taken.
         """
 
     def loss(self, batch: dict) -> dict:
-        """Teacher forcing on walks: the sum of the parts' mean cross-entropies."""
+        """Loss of teacher forcing on walks: the sum of the parts' mean cross-entropies."""
         return total(**{name: score(*part) for name, part in self.decision_logits(prepared(self, batch)).items()})
 
     @torch.no_grad()
     def warm_up(
         self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
     ) -> RecurrentState:
-        """The state of agents that have walked given histories, each padded behind its end with actions of -1."""
+        """The state of agents after given histories, each padded at its end with actions of -1."""
         state = self.initial_state(questions)
         for t in range(actions.shape[1]):
             taken = actions[:, t]
@@ -161,12 +166,12 @@ class Navigator(nn.Module, ABC):
         return state
 
     def planner_queried(self, state: RecurrentState) -> Bool[Tensor, " N"] | None:
-        """Whose planner chose the last action; None for navigators without one."""
+        """True for agents whose planner chose the last action; None for navigators without a planner."""
         return None
 
 
 class FlatNavigator(Navigator):
-    """A navigator that chooses at every step, by its `head`: how it acts and learns, whatever it chooses with."""
+    """A navigator that chooses at every step, with its `head`; it shares acting and learning among such navigators."""
 
     @property
     def heads(self) -> list[nn.Linear]:
@@ -176,14 +181,14 @@ class FlatNavigator(Navigator):
         return {**batch, "decisions": flat_decisions(batch)}
 
     def decision_logits(self, batch: dict) -> dict[str, Decisions]:
-        """The actions of walks that it can take."""
+        """Logits and targets for the actions that it can take."""
         return {"action": Decisions(self(batch), batch["decisions"].target, batch["decisions"].weight)}
 
     @abstractmethod
     def decide(
         self, state: RecurrentState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
     ) -> tuple[Float[Tensor, "N A"], RecurrentState]:
-        """Logits, and the state with the frame taken up by those who are active."""
+        """Logits, and the state after the frame for active agents."""
 
     def act(
         self,
@@ -194,7 +199,7 @@ class FlatNavigator(Navigator):
         active: Bool[Tensor, " N"] | None = None,
         noise: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[RecurrentState, Int64[Tensor, " N"]]:
-        """As `Navigator.act`; of `noise` the first is used."""
+        """See `Navigator.act`; the first of `noise` is used."""
         if active is None:
             active = torch.ones(len(features), dtype=torch.bool, device=features.device)
         logits, after = self.decide(state, features, active)

@@ -1,13 +1,14 @@
 """PACMAN: a planner that chooses an action and a controller that decides how often to repeat it.
 
-Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is queried; the controller is a
-perceptron that sees each frame in between and either repeats the running action or returns to the planner, at the
-latest after `max_repeats` steps. Deviation from the released code: planner and controller read the running action from
-the same row of the shared embedding, and the start has a row of its own (there, the controller's "forward" was the
-planner's "start").
+See Das et al. 2018, Sec. 4, "Navigation". The planner is an LSTM over the frames at which it is queried. The controller
+is a perceptron that sees each frame in between. It either repeats the current action or returns to the planner, at the
+latest after `max_repeats` steps.
 
-Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, Q question; in a batch, S planner
-decisions and M controller decisions.
+Deviation from the released code: planner and controller read the current action from the same row of the shared
+embedding, and the start has its own row. There, the controller's "forward" was the planner's "start".
+
+Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, Q question; in a batch,
+S planner decisions and M controller decisions.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ REPEAT = 1  # the controller's outputs: 0 returns to the planner, 1 repeats
 
 @dataclass(frozen=True, slots=True)
 class PacmanState(RecurrentState):
-    """What N agents carry from step to step."""
+    """The state of N agents between steps."""
 
     question: Tensor  # (N, question_size), or (N, 0) without question
     hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
@@ -44,19 +45,19 @@ class PacmanState(RecurrentState):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What planner and controller say at one step; the caller takes one of the two."""
+    """Outputs of planner and controller at one step; the caller uses one of the two."""
 
     planner_logits: Tensor  # (N, NUM_ACTIONS)
     controller_logits: Tensor  # (N, 2)
     may_repeat: Tensor  # (N,) bool: False where the controller is not queried
-    hidden: tuple[Tensor, ...]  # the planner's, should it be queried
+    hidden: tuple[Tensor, ...]  # the planner's next state, if it is queried
 
 
 @register
 class Pacman(Navigator):
-    """The navigator. Paper's sizes by default; `planner="gru"` and `question_hidden=64` give the released code's.
+    """The navigator. Defaults are the paper's sizes; `planner="gru"` and `question_hidden=64` give the released code's.
 
-    `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` makes it deaf.
+    `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` ignores the question.
     """
 
     keeps_state = True
@@ -106,14 +107,16 @@ class Pacman(Navigator):
         return {**batch, "decisions": list_decisions(batch, self.max_repeats)}
 
     def encode_question(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B Q"]:
-        """Question vectors, without entries where the question is not heard."""
+        """Question vectors; they are empty without the question."""
         if not self.with_question:
             return self.planner_head.weight.new_zeros(len(questions), 0)
         return self.question_projection(self.question(questions))
 
     def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
-        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them. Where the
-        batch has a `state`, its walks go on from there; no gradient goes back into it."""
+        """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them.
+
+        If the batch has a `state`, its walks go on from there; no gradient flows back into it.
+        """
         decisions: TeacherForcing = batch["decisions"]
         features = batch["features"].flatten(0, 1)[decisions.frames]
         image = self.image_projection(features.to(self.planner_head.weight.dtype))
@@ -126,8 +129,8 @@ class Pacman(Navigator):
             ],
             dim=2,
         )
-        # Padded, not packed: PyTorch's packed LSTM on a CPU sums its weights' gradient step by step, which costs more
-        # than the padding does.
+        # The input is padded, not packed: PyTorch's packed LSTM on a CPU sums its weights' gradient step by step, which
+        # costs more than the padding does.
         state = batch["state"].hidden if "state" in batch else self._nothing_planned(question)
         start = tuple(h.unsqueeze(0).to(planner_input.dtype) for h in state)
         steps = self.planner(planner_input, start if len(start) > 1 else start[0])[0]
@@ -152,7 +155,7 @@ class Pacman(Navigator):
         }
 
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
-        """Agents that have seen nothing yet; encodes each question once."""
+        """The state of agents that have seen nothing yet; encodes each question once."""
         question, previous = self.encode_question(questions), torch.full_like(questions[:, 0], START)
         return PacmanState(question, self._nothing_planned(question), previous, torch.zeros_like(previous))
 
@@ -164,7 +167,7 @@ class Pacman(Navigator):
     def warm_up(
         self, questions: Int64[Tensor, "N L"], features: Float[Tensor, "N T F"], actions: Int64[Tensor, "N T"]
     ) -> PacmanState:
-        """As `Navigator.warm_up`; only the frames at which the planner is queried are looked at."""
+        """See `Navigator.warm_up`; it reads only the frames at which the planner is queried."""
         state, walked = self.initial_state(questions), (actions[:, :1] >= 0).any(1).nonzero().squeeze(1)
         if not len(walked):
             return state
@@ -195,7 +198,7 @@ class Pacman(Navigator):
         )
 
     def decide(self, state: PacmanState, features: Float[Tensor, "N F"]) -> Decision:
-        """Asks both planner and controller of all agents; `act` asks the one whose turn it is."""
+        """Outputs of both planner and controller for all agents; `act` runs only the part whose turn it is."""
         image, previous = self._encode(state, features)
         planner_logits, hidden = self._plan(state, image, previous)
         return Decision(
@@ -214,7 +217,7 @@ class Pacman(Navigator):
         active: Bool[Tensor, " N"] | None = None,
         noise: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[PacmanState, Int64[Tensor, " N"]]:
-        """As `Navigator.act`; of `noise` the first is for the planner, the second for the controller."""
+        """See `Navigator.act`; the first of `noise` is for the planner, the second for the controller."""
         image, previous = self._encode(state, features)
         repeat, of_planner = self._may_repeat(state), None
         if forced_action is None:
@@ -259,9 +262,10 @@ class Pacman(Navigator):
         return self.controller(torch.cat([image, previous, state.hidden[0].to(image.dtype)], dim=1))
 
     def _plan(self, state: PacmanState, image: Tensor, previous: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Logits (N, 4), and the hidden state after them."""
+        """Logits (N, 4), and the hidden state after this step."""
         planner_input = torch.cat([image, state.question.to(image.dtype), previous], dim=1)
-        # As a cell: on a CPU the network over steps packs its weights anew in each call, which costs more than the step.
+        # This calls the cell: on a CPU the network over steps packs its weights in each call, which costs more than the
+        # step.
         weights = (getattr(self.planner, name) for name in CELL)
         if isinstance(self.planner, nn.LSTM):
             hidden = torch.lstm_cell(planner_input, state.hidden, *weights)

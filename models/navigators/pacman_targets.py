@@ -1,10 +1,10 @@
-"""Who decides what along walks that PACMAN's planner and controller learn from.
+"""Targets of PACMAN's planner and controller along walks of primitive actions.
 
-The planner is asked where a run of equal actions begins, and within one at the latest after `max_repeats` steps; at each
-frame in between the controller repeats the action that runs or returns to the planner.
+The planner is queried where a run of equal actions begins, and within a run at the latest after `max_repeats` steps. At
+each frame in between the controller repeats the current action or returns to the planner.
 
-Axes: B walks, T steps (frame t is seen before action t), P planner decisions of the walk that has most; in a batch, S
-planner decisions, M controller decisions and K frames that either needs.
+Axes: B walks, T steps (frame t is seen before action t), P planner decisions of the walk that has most; in a batch,
+S planner decisions, M controller decisions and K frames that either needs.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from eqa.models.navigators.navigator import loss_mask, targets, weights
 
 @runtime_checkable
 class CarriedAction(Protocol):
-    """The action that walks go on with: `models.navigators.pacman.PacmanState` is one."""
+    """The action with which walks go on; `models.navigators.pacman.PacmanState` is an example."""
 
     previous_action: Tensor  # (B,) int64
     repeats: Tensor  # (B,) int64
@@ -29,14 +29,14 @@ class CarriedAction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalTargets:
-    """Who decides what along walks of primitive actions; every array is (B, T)."""
+    """The part that decides at each step of a walk, and its target; every array is (B, T)."""
 
     queries: Tensor  # bool: the planner chooses action t
-    controls: Tensor  # bool: the controller decides at frame t, that is wherever an action runs
+    controls: Tensor  # bool: the controller decides at frame t, that is, wherever an action is under way
     repeats: Tensor  # bool, the controller's target: action t repeats the previous one under the same planner decision
     must_return: Tensor  # bool: the controller must return because the limit is reached; no target for learning
-    previous_action: Tensor  # int64: the action that runs when frame t is seen; START where a walk begins
-    planner_step: Tensor  # int64: which of the walk's planner decisions runs when frame t is seen; -1 before the first
+    previous_action: Tensor  # int64: the action under way when frame t is seen; START where a walk begins
+    planner_step: Tensor  # int64: the walk's planner decision in force when frame t is seen; -1 before the first
 
 
 def hierarchical_targets(
@@ -46,11 +46,11 @@ def hierarchical_targets(
     planner_queried: Bool[Tensor, "B T"] | None = None,
     state: CarriedAction | None = None,
 ) -> HierarchicalTargets:
-    """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left as it is.
+    """Splits primitive actions, padded with -1, into planner and controller decisions. `actions` is left unchanged.
 
-    The planner is asked at the start of each run of equal actions, and within a run after every `max_repeats` steps; or
-    where `planner_queried` says: an agent of its own may ask within a run, too, and choose the same action again. Walks
-    that go on from a `state`, rather than begin, say where.
+    The planner is queried at the start of each run of equal actions, and within a run after every `max_repeats` steps.
+    `planner_queried` overrides this: a trained agent may also query it within a run and choose the same action again.
+    Walks that continue take their previous action and its repeats from `state`.
     """
     valid = actions >= 0
     first = torch.ones_like(valid[:, :1])
@@ -78,20 +78,20 @@ def hierarchical_targets(
 
 @dataclass(frozen=True, slots=True)
 class TeacherForcing:
-    """The decisions of a batch of walks: the planner's in a row for each walk, padded behind, the controller's end to end.
+    """The decisions of a batch of walks: the planner's padded, one row per walk; the controller's concatenated.
 
-    Made on the CPU by `Pacman.prepare`, so that moving a batch to a GPU needs no answer from it.
+    `Pacman.prepare` makes it on the CPU, so moving a batch to a GPU does not wait for it.
     """
 
     frames: Tensor  # (K,) rows of features flattened to (B T, F): those that a decision needs
     planner_frame: Tensor  # (B, P) index into `frames`
-    planner_input: Tensor  # (B, P) action that ran until now, or START
-    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B (1 + P): first what was before all
+    planner_input: Tensor  # (B, P) action under way until now, or START
+    planner_scored: Tensor  # (S,) decisions that count for the loss, index into B (1 + P): place 0 is before the first
     planner_target: Tensor  # (S,)
-    planner_weight: Tensor  # (S,) how much the decision counts
+    planner_weight: Tensor  # (S,) weight of the decision
     controller_frame: Tensor  # (M,) index into `frames`; only decisions that count
-    controller_planner: Tensor  # (M,) the planner decision that runs, index into B (1 + P)
-    controller_input: Tensor  # (M,) the action that runs
+    controller_planner: Tensor  # (M,) the planner decision in force, index into B (1 + P)
+    controller_input: Tensor  # (M,) the action under way
     controller_target: Tensor  # (M,) 1 repeats
     controller_weight: Tensor  # (M,)
 
@@ -106,12 +106,13 @@ class TeacherForcing:
 
 
 def list_decisions(batch: dict, max_repeats: int) -> TeacherForcing:
-    """All decisions of a batch of walks, see `models.navigators.navigator`; the walks' history is given, but not scored.
+    """All decisions of a batch of walks, see `models.navigators.navigator`. The walks' history is given, but not
+    scored.
 
-    What was done says who is asked when; what should have been done is the target of whoever is asked.
+    The actions taken determine which part decides when; its target is the right action.
 
-    A decision weighs what its action does, whoever decides it: then the two parts together, as the chance that they give
-    to an action, are weighted as a navigator without parts is.
+    A decision weighs as much as its action, whichever part takes it. The probability that both parts together give to
+    an action is then weighted as in a navigator without parts.
     """
     actions, wanted, counts, weight = batch["actions"].cpu(), targets(batch), loss_mask(batch), weights(batch)
     split = hierarchical_targets(actions, max_repeats)

@@ -1,4 +1,4 @@
-"""The state that agents carry from step to step, whichever navigator they have: some agents' rows of it, more rows.
+"""`RecurrentState`: the state of agents between steps, for any navigator, and functions that select or join its rows.
 
 Axes: N agents, T steps.
 """
@@ -19,15 +19,15 @@ class RecurrentState:
 
     @property
     def num_steps(self) -> int:
-        """Length of what grows with each step (`Transformer`); 0 where nothing does."""
+        """Length of the part that grows with each step (`Transformer`); 0 if none does."""
         return 0
 
     def aligned(self, steps: int) -> "RecurrentState":
-        """The same with room for so many steps."""
+        """The same with room for `steps` steps."""
         return self
 
     def acted(self, actions: Int64[Tensor, " N"], active: Bool[Tensor, " N"]) -> "RecurrentState":
-        """The same after the active agents have taken actions."""
+        """The state after the active agents took `actions`."""
         return self
 
 
@@ -35,12 +35,12 @@ State = TypeVar("State", bound=RecurrentState)
 
 
 def rows(state: State, agents: Int64[Tensor, " M"]) -> State:
-    """The state of some of the agents, in that order."""
+    """The state of some agents, in the given order."""
     return _mapped(lambda tensor: tensor[agents], state)
 
 
 def joined(first: State, second: State) -> State:
-    """The agents of both, one after the other."""
+    """The states of both groups of agents, one after the other."""
     steps = max(first.num_steps, second.num_steps)
     return _mapped(lambda *tensors: torch.cat(tensors), first.aligned(steps), second.aligned(steps))
 

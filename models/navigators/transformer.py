@@ -1,9 +1,9 @@
-"""`Transformer`: a navigator that looks back at its whole walk, in place of an LSTM's memory.
+"""`Transformer`: a navigator that attends to its whole walk, in place of an LSTM's memory.
 
-A causal transformer (Vaswani et al. 2017), normalised before each block, over frame, question and last action of each
-step; the age of a step enters as a penalty that grows linearly with it (ALiBi, Press et al. 2022), since walks on
-which it is played are longer than those on which it learns. Acting keeps keys and values of the steps taken, so a
-step costs as much as the walk is long and no more.
+It is a causal transformer (Vaswani et al. 2017), normalised before each block, over frame, question and last action of
+each step. Attention gets a penalty that grows linearly with the age of a step (ALiBi, Press et al. 2022). The penalty
+lets it play longer walks than it learns from. Acting keeps keys and values of past steps, so a step costs time linear
+in the walk's length.
 
 Axes: B walks, T steps (frame t is seen before action t), S actions that count, N agents, L words, F features,
 H heads, D size of a step's vector, E of a head's, Q question.
@@ -27,7 +27,7 @@ UNSEEN = -1  # place of a step that an agent did not take
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each added to what comes in."""
+    """Attention and a perceptron, each with a residual connection."""
 
     def __init__(self, size: int, *, num_heads: int, dropout: float):
         super().__init__()
@@ -60,12 +60,12 @@ class Block(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class TransformerState(RecurrentState):
-    """What N agents carry from step to step: T steps, some of which an agent may not have taken."""
+    """The state of N agents between steps. An agent need not have taken all of the T steps."""
 
     question: Float[Tensor, "N Q"]
     keys: tuple[Float[Tensor, "N H T E"], ...]  # of each layer
     values: tuple[Float[Tensor, "N H T E"], ...]
-    places: Int64[Tensor, "N T"]  # the agent's how-manieth step it was; UNSEEN where it took none
+    places: Int64[Tensor, "N T"]  # the step's number in the agent's own walk; UNSEEN where it took none
     previous_action: Int64[Tensor, " N"]  # START at first
 
     def acted(self, actions: Int64[Tensor, " N"], active: Bool[Tensor, " N"]) -> "TransformerState":
@@ -146,7 +146,7 @@ class Transformer(FlatNavigator):
         self, state: TransformerState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
     ) -> tuple[Float[Tensor, "N 4"], TransformerState]:
         place = (state.places != UNSEEN).sum(1, keepdim=True)
-        # A row that is not active looks at its own step too: nobody reads what it finds, but a softmax over nothing is nan.
+        # A row that is not active attends to its own step: its output is unused, but a softmax over nothing is nan.
         places = torch.cat([state.places, place], dim=1)
         bias = self._bias(place, places)
         steps = self.enter(self.observation_encoder(features, state.question, state.previous_action)).unsqueeze(1)
@@ -161,7 +161,7 @@ class Transformer(FlatNavigator):
         return self.head(steps[:, 0]), after
 
     def _bias(self, now: Int64[Tensor, "B T"], then: Int64[Tensor, "B T2"]) -> Float[Tensor, "B H T T2"]:
-        """What is added to the attention of steps at places `now` to those at `then`: -inf where it must not look."""
+        """The bias on the attention of steps at places `now` to those at `then`: -inf where it is masked."""
         age = now[:, :, None] - then[:, None, :]
         hidden = (age < 0) | (then == UNSEEN)[:, None, :]
         penalty = -self.slopes[:, None, None] * age[:, None]

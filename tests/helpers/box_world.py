@@ -1,6 +1,6 @@
 """A world that is no house: a square field with a coloured box, drawn by one ray for each column of the image.
 
-The question says on which side the box is. A walk turns to it and goes up to it. Nothing is loaded and nothing is on disk.
+The question is on which side the box is. A walk turns to it and goes up to it. Nothing is loaded, nothing is on disk.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from eqa.envs.simulator import Goal, Walk
 from eqa.models.encoders.features import FeatureExtractor
 from tests.helpers.toy_room import Pooled
 
-FIELD_M, HALF_M, HIGH_M, AWAY_M = 8.0, 0.4, 1.6, 1.2  # of the field, the box, the box, and from which it is looked at
+FIELD_M, HALF_M, HIGH_M, AWAY_M = 8.0, 0.4, 1.6, 1.2  # the field's side, the box's half side and height, view distance
 COLORS, SIDES = ("red", "blue"), {"left": (1.5, 4.0), "right": (6.5, 4.0)}
 SCENES = tuple(f"{color}-{side}" for color in COLORS for side in SIDES)
 HEADINGS_RAD = np.arange(NUM_HEADINGS) * TURN_RAD
@@ -30,7 +30,7 @@ def center(scene_id: str) -> np.ndarray:
 
 
 def moved(pose: np.ndarray, action: int, scene_id: str) -> np.ndarray:
-    """Where an action leads; the same pose where it is refused."""
+    """The pose after an action; the same pose if the action is refused."""
     x, z, heading = pose
     if action in (Action.LEFT, Action.RIGHT):
         turn = round(heading / TURN_RAD) + (1 if action == Action.LEFT else -1)
@@ -44,7 +44,7 @@ def moved(pose: np.ndarray, action: int, scene_id: str) -> np.ndarray:
 
 
 class BoxSimulator:
-    """Implements `envs.simulator.Simulator`, one agent after the other."""
+    """Implements `envs.simulator.Simulator` by one agent after the other."""
 
     actions, device = HOUSE_ACTIONS, torch.device("cpu")
 
@@ -149,7 +149,7 @@ class BoxWorld:
 
 
 def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
-    """Turns to the first view point, goes there, and turns as it looks."""
+    """Turns to the first view point, goes there, and turns to its heading."""
     pose, actions, poses = np.array(start), [], []
 
     def do(action: int) -> None:
@@ -172,7 +172,7 @@ def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
 
 
 class BoxSource(Source):
-    """Implements `data.source.Source`; takes and leaves alone what a configuration says of others."""
+    """Implements `data.source.Source`; it ignores the configuration's settings of other sources."""
 
     walks, world = 1, BoxWorld()
 

@@ -1,4 +1,4 @@
-"""Batches of episodes as agents get them, where a test needs only some of what they hold."""
+"""Batches of episodes for agents, for tests that need only some of the fields."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def batch_of(
     episodes: Sequence[Episode] = (),
     world: World | None = None,
 ) -> EpisodeBatch:
-    """Spawns without history, on no demonstration, unless something else is said."""
+    """Spawns without history and off any demonstration, unless arguments say otherwise."""
     num = len(poses)
     return EpisodeBatch(
         questions=["what is it?"] * num,

@@ -1,7 +1,7 @@
-"""Files that were damaged by dice, for every reader: `python -m tests.fuzzed READER CASES SEED FOLDER` reads them.
+"""Randomly damaged files for every reader: `python -m tests.fuzzed READER CASES SEED FOLDER` reads them.
 
-A reader may read a damaged file or refuse it with a ValueError that names it. What else it does is printed: another error,
-more than `SECONDS` for a file, or more memory than `MOST_MB` on top of what it has before it begins.
+A reader may read a damaged file or refuse it with a ValueError that names it. Anything else is printed: another error,
+more than `SECONDS` for a file, or more than `MOST_MB` of additional memory.
 """
 
 import gzip
@@ -56,7 +56,7 @@ def changed(value: object, dice: random.Random) -> object:
 
 
 def torn(content: bytes, dice: random.Random) -> bytes:
-    """Bytes that were cut, flipped, doubled or replaced."""
+    """Bytes after a cut, a flip, a doubling or a replacement."""
     if not content:
         return content
     at, end = sorted(dice.randrange(len(content) + 1) for _ in range(2))
@@ -101,7 +101,7 @@ def damaged_json(text: str, dice: random.Random) -> bytes:
 
 
 def packed(pack: Callable[[bytes], bytes], damage: Callable[[str, random.Random], bytes]) -> Callable:
-    """Damage to what is packed, or to the packed file itself."""
+    """Damages the content before it is packed, or the packed file itself."""
 
     def both(text: str, dice: random.Random) -> bytes:
         if dice.random() < 0.03:
@@ -139,8 +139,8 @@ def damaged_home(text: str, dice: random.Random) -> bytes:
 
 
 def readers(folder: Path) -> dict[str, tuple[str, Callable, Callable, Callable]]:
-    """Of each reader: a file's name under `folder`, what is whole in it, how to damage that, and the reader."""
-    from tests.helpers import fuzzed_files as files  # what it needs is imported before memory is limited
+    """For each reader: a file's name under `folder`, its undamaged content, how to damage that, and the reader."""
+    from tests.helpers import fuzzed_files as files  # its imports come before memory is limited
 
     gz = packed(gzip.compress, damaged_json)
     xz = packed(lzma.compress, damaged_lines)
@@ -181,7 +181,7 @@ def main() -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = whole(folder)
     path.write_bytes(content if isinstance(content, bytes) else pack_like(path, content))
-    read(path)  # what is whole is read, and all that is loaded late is there
+    read(path)  # the undamaged file is read first, so all late imports are loaded
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + (MOST_MB << 20),) * 2)
     signal.signal(signal.SIGALRM, stop)

@@ -1,4 +1,4 @@
-"""Whole files of every kind, small ones, and how each is read."""
+"""Small undamaged files of every kind, and how to read each."""
 
 import gzip
 import json
@@ -137,7 +137,18 @@ def read_rows(path: Path) -> None:
 def record(folder: Path) -> str:
     (folder / "run").mkdir(exist_ok=True)
     (folder / "run" / "metrics.jsonl").write_text(rows(folder))
-    return json.dumps({"row": "PACMAN+Q", "seed": 0, "commit": "a", "configuration": {"stages": {"a": {"lr": 0.1}}}, "data": {"questions": "a"}, "time_s": 1.0, "memory_gb": 1.0, "stages": {}})  # fmt: skip
+    return json.dumps(
+        {
+            "row": "PACMAN+Q",
+            "seed": 0,
+            "commit": "a",
+            "configuration": {"stages": {"a": {"lr": 0.1}}},
+            "data": {"questions": "a"},
+            "time_s": 1.0,
+            "memory_gb": 1.0,
+            "stages": {},
+        }
+    )
 
 
 def demonstrations(folder: Path) -> bytes:

@@ -11,6 +11,6 @@ from eqa.envs.rendering.scene import Scene
 
 @functools.cache
 def house_and_scene(seed: int, index: int) -> tuple[House, Scene]:
-    """House `index` of the training split. Shared, so not to be changed."""
+    """House `index` of the training split. It is shared, so do not change it."""
     house = generate_house(seed=seed, split="train", index=index)
     return house, build_scene(house, load_catalog())

@@ -45,24 +45,24 @@ def episode(number: int = 0, scene_id: str = "train-00003", **changes) -> Episod
 
 
 def bare(number: int = 0, scene_id: str = "train-00004", **changes) -> Episode:
-    """A question of which only what a set needs is known."""
+    """A question with only the fields that a set needs."""
     fields = {"question": "what room is the cup located in?", "answer": "kitchen", "question_type": "location"}
     return Episode(f"{scene_id}-{number:03d}", scene_id, **{**fields, "source": "by hand", **changes})
 
 
 class _Watched(Episode):
-    """An episode that can be asked whether it is still held."""
+    """An episode that can be checked for being still referenced."""
 
 
 def assert_streams(write: Callable[[Iterator[Episode]], None], folder: Path) -> None:
-    """Fails where `write` holds on to episodes, or to what becomes of them until the end of its file in `folder`."""
+    """Fails if `write` keeps episodes, or what it makes of them, until the end of its file in `folder`."""
     held: list[weakref.ref] = []
     sizes, most = [], 0
 
     def episodes() -> Iterator[Episode]:
         nonlocal most
         for number, places in enumerate(np.random.default_rng(0).random((160, 30, 2))):
-            views = tuple((x, z, 0.0) for x, z in places.tolist())  # all different, so that nothing packs them away
+            views = tuple((x, z, 0.0) for x, z in places.tolist())  # all different, so compression cannot hide them
             low, high = zip(*places.tolist())
             touched = tuple(Entity("object", "cup", low[i : i + 3], high[i : i + 3]) for i in range(0, 30, 3))
             one = episode(number, f"train-{number // 10:05d}", view_points=views, touched=touched)

@@ -1,4 +1,4 @@
-"""Houses written by hand and by dice for tests of the question engine. They need no catalogue model and no renderer."""
+"""Handwritten and random houses for tests of the question engine. They need no catalogue model and no renderer."""
 
 from dataclasses import replace
 from math import pi
@@ -18,7 +18,7 @@ def thing(category, x, z, *, room=0, size=(1.0, 1.0, 1.0), y=0.0, heading=0.0, c
 
 
 def house_of(*things: HouseObject, rooms=("living room", "kitchen"), id="train-00000") -> House:
-    """Rooms of 10 m x 10 m side by side along X; ids are given in order."""
+    """Rooms of 10 m x 10 m side by side along X; objects get ids in order."""
     shapes = [
         [(10.0 * i, 0.0), (10.0 * i, 10.0), (10.0 * i + 10, 10.0), (10.0 * i + 10, 0.0)] for i in range(len(rooms))
     ]

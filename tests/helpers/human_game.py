@@ -1,4 +1,4 @@
-"""A game over two questions in the small house, with a clock that is read in whole seconds and a tiny encoder."""
+"""A game over two questions in the small house, with a clock of whole seconds and a tiny encoder."""
 
 import itertools
 from pathlib import Path
@@ -24,7 +24,7 @@ def episodes() -> list[Episode]:
 
 
 def make_game(folder: Path, spawn: str = "T-10", *, configuration: dict = CONFIGURATION) -> Game:
-    """Answers are "living room" and "white"; the clock shows one second more at each look."""
+    """A game whose answers are "living room" and "white"; its clock advances one second at each look."""
     torch.manual_seed(0)
     asked, seconds = episodes(), itertools.count(100)
     return Game(

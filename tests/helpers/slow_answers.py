@@ -1,6 +1,7 @@
-"""A second, slow and obvious way to answer a question: from its text and the house's JSON, sharing no code with data/.
+"""A second, slow and obvious way to answer a question, from its text and the house's JSON. It shares no code with
+data/.
 
-`possible_answers(document, question)` gives the set of answers that somebody could defend. A good question has one.
+`possible_answers(document, question)` gives the set of defensible answers. A good question has one.
 """
 
 import itertools
@@ -78,7 +79,7 @@ def in_room(house: dict, kind: str, asked: dict, room: int) -> set[str]:
 
 
 def nearer(thing: dict, near: dict, far: dict) -> Iterator[str]:
-    """By the gap between the two and by their middles, each time with half a metre of doubt."""
+    """Compares the gaps between the two and their centres, each time with half a metre of doubt."""
     for measure in (lambda a, b: distance(corners(a, 0.0), corners(b, 0.0)), middle_distance):
         difference = measure(thing, far) - measure(thing, near)
         yield from ["yes"] * (difference > -0.5) + ["no"] * (difference < 0.5)
@@ -107,7 +108,7 @@ def singular(name: str) -> str:
 
 
 def related(house: dict, relation: str, anchor: dict) -> set[str]:
-    """Categories of all objects that somebody might say stand in the relation to the anchor."""
+    """Categories of all objects that might be said to stand in the relation to the anchor."""
     others = [t for t in house["objects"] if t["room"] == anchor["room"] and t["id"] != anchor["id"]]
     if relation == "on":
         found = [t for t in others if touches(t, anchor)]
@@ -170,7 +171,7 @@ def edges(points: list[tuple[float, float]]) -> list[tuple]:
 
 
 def clip(points: list, window: list) -> list:
-    """Sutherland-Hodgman: what of a convex polygon lies in another."""
+    """The part of a convex polygon inside another, by Sutherland-Hodgman."""
     cx, cz = sum(p[0] for p in window) / 4, sum(p[1] for p in window) / 4
     for (ax, az), (bx, bz) in edges(window):
         inward = math.copysign(1.0, (bx - ax) * (cz - az) - (bz - az) * (cx - ax))
@@ -188,7 +189,7 @@ def clip(points: list, window: list) -> list:
 
 
 def distance(one: list, other: list) -> float:
-    """Between convex polygons: 0 if they overlap, else the least distance of a corner to an edge."""
+    """Distance of convex polygons: 0 if they overlap, else the least distance of a corner to an edge."""
     if area(clip(one, other)) > 0:
         return 0.0
     pairs = [(p, e) for p in one for e in edges(other)] + [(p, e) for p in other for e in edges(one)]

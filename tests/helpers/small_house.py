@@ -12,7 +12,7 @@ def thing(number: int, category: str, x: float, z: float, *, room: int, heading_
 
 
 def small_house(house_id: str = "small-0", objects: bool = True) -> House:
-    """4 m x 4 m living room (room 0), 3 m x 4 m kitchen (room 1) on its right, a doorway 1 m wide in between."""
+    """A living room, 4 m x 4 m (room 0), and a kitchen, 3 m x 4 m (room 1), on its right; the doorway is 1 m wide."""
     floor, wall = "wooden_floor", "#e0d8c8"
     living = Room("living room", [(0.0, 0.0), (0.0, 4.0), (4.0, 4.0), (4.0, 0.0)], floor, wall)
     kitchen = Room("kitchen", [(4.0, 0.0), (4.0, 4.0), (7.0, 4.0), (7.0, 0.0)], "grey_tile", wall)

@@ -1,4 +1,4 @@
-"""Frames of noise, and an encoder that is not as new."""
+"""Frames of noise, and an encoder with used batch norms."""
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ def frames(num: int, size: int = 224, seed: int = 0) -> torch.Tensor:
 
 
 def lived_in(encoder: Encoder) -> Encoder:
-    """Batch norm with statistics that are not 0 and 1."""
+    """Gives batch norms statistics that are not 0 and 1."""
     generator = torch.Generator().manual_seed(1)
     for norm in encoder.norms:
         for tensor, low, high in (

@@ -1,7 +1,7 @@
-"""A world to learn from scratch in a minute: one room, a chair that is red or blue, left or right of who looks north.
+"""A world to learn from scratch in a minute: one room with a red or blue chair, left or right of a viewer facing north.
 
-The question says on which side it is; who turns there and stops sees its colour, and is answered for by who knows colours.
-Frames are the house renderer's, the encoder averages them over a few places.
+The question says on which side it is. An agent that turns there and stops sees its colour; the answerer knows colours.
+Frames come from the house renderer, and the encoder averages them over a few places.
 """
 
 from dataclasses import replace
@@ -53,7 +53,7 @@ class Pooled(Encoder):
 
 @register
 class KnowsColors(nn.Module):
-    """Answers with the colour of what it sees in the last frame; "white" where there is none."""
+    """Answers with the colour in the last frame; "white" if there is none."""
 
     num_frames, earlier_frames = 5, ()
 
@@ -69,7 +69,7 @@ class KnowsColors(nn.Module):
 
 
 class ToyRooms(GeneratedEQA):
-    """Takes and leaves alone what the configuration says of houses."""
+    """Ignores the configuration's settings of houses."""
 
     def __init__(self, **of_houses: object) -> None:
         self.encode, self.walks = FeatureExtractor(Pooled()), 1
@@ -77,7 +77,7 @@ class ToyRooms(GeneratedEQA):
         self._demos = demonstrations(self.rooms, self.encode)
 
     def build(self) -> None:
-        """There from the start."""
+        """Does nothing: all data exist from the start."""
 
     def house(self, house_id: str) -> House:
         return self.rooms[house_id]
@@ -133,7 +133,7 @@ def demonstrations(rooms: dict[str, House], encode: FeatureExtractor) -> Demonst
 
 
 def untrained_agent(source: ToyRooms, name: str = "PACMAN+Q") -> NeuralAgent:
-    """One that has learned nothing yet, but knows colours."""
+    """An agent that has learned nothing yet, but knows colours."""
     torch.manual_seed(0)
     words, answers = source.vocabulary.words, source.vocabulary.answers
     navigator = Pacman(

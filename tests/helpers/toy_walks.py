@@ -1,4 +1,4 @@
-"""Demonstrations of a world that is no more than a few numbers a frame, and stages that learn from them in a second."""
+"""Demonstrations of a world with only a few numbers per frame, and stages that learn from them in a second."""
 
 import csv
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-TOY = [f"hydra.searchpath=[file://{Path(__file__).parent / 'toy'}]", "+experiment=toy"]  # behind `train.py`
+TOY = [f"hydra.searchpath=[file://{Path(__file__).parent / 'toy'}]", "+experiment=toy"]  # arguments of `train.py`
 
 
 class ToySource(GeneratedEQA):
-    """Walks that turn as the question says, in place of what is drawn in houses; nothing is on disk.
+    """Walks that turn as the question says, in place of rendered ones in houses; nothing is on disk.
 
-    It takes and leaves alone what the configuration says of houses.
+    It ignores the configuration's settings of houses.
     """
 
     encode = SimpleNamespace(map_shape=(1, 2, 3))
@@ -36,7 +36,7 @@ class ToySource(GeneratedEQA):
         self._parts = {"train": _walks(num_train, seed=0), "val": _walks(num_val, seed=1)}
 
     def build(self) -> None:
-        """There from the start."""
+        """Does nothing: all data exist from the start."""
 
     def fingerprints(self) -> dict:
         return {"questions": "toy"}
@@ -50,7 +50,7 @@ class ToySource(GeneratedEQA):
 
 
 class ToyResults:
-    """Leaves the weights of all stages behind."""
+    """Leaves the weights of all stages in the run's folder."""
 
     def __init__(self, *, folder: Path, **of_others: object) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class ToyResults:
 
 
 class Cut(pl.Callback):
-    """Ends the process' work in the middle of an epoch, as a crash would."""
+    """Stops the process in the middle of an epoch, as a crash would."""
 
     def __init__(self, epoch: int, batch: int) -> None:
         self.place = (epoch, batch)
@@ -98,7 +98,7 @@ def _walks(num: int, seed: int) -> Demonstrations:
 
 
 def configured(folder: Path, *words: str) -> DictConfig:
-    """What `train.py` composes from TOY and `words`, to run in `folder`."""
+    """The configuration that `train.py` composes from TOY and `words`, to run in `folder`."""
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose("train", overrides=[*TOY, f"run_folder={folder}", *words])
 
@@ -111,7 +111,7 @@ def fit(cfg: DictConfig, stage: str, *, callbacks: Sequence[pl.Callback] = ()) -
 
 
 def logged(folder: Path) -> list[dict[str, str]]:
-    """All rows of a stage's CSV logs, start after start; a row that was logged again has to be the same."""
+    """All rows of a stage's CSV logs, start after start; rows that were logged twice have to be equal."""
     rows = []
     for path in sorted((folder / "log").glob("version_*/metrics.csv"), key=lambda p: int(p.parent.name.split("_")[1])):
         with path.open() as file:

@@ -1,4 +1,4 @@
-"""Batches of made-up walks for the tests of navigators. The words are 0 to 8, a frame has 6 features."""
+"""Batches of made-up walks for the tests of navigators, with words 0 to 8 and 6 features per frame."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def padded(walks: list[list[int]], extra: int = 0) -> torch.Tensor:
 
 
 def walk_batch(rng: np.random.Generator, walks: list[list[int]], extra: int = 0) -> dict:
-    """Features, actions and questions of walks, with `extra` steps and words of padding behind the longest."""
+    """Features, actions and questions of walks, with `extra` steps and words of padding after the longest."""
     actions = padded(walks)
     features = torch.from_numpy(rng.standard_normal((*actions.shape, 6)).astype(np.float32))
     questions = torch.from_numpy(rng.integers(1, 9, (len(walks), 5)))
