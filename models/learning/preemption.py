@@ -4,6 +4,7 @@ Every finished epoch is in `last.ckpt`, and what follows from it is the same to 
 nothing is saved in the middle of an epoch: the process ends at once, and the same command goes on from the last epoch.
 """
 
+import gc
 import os
 import signal
 
@@ -25,6 +26,7 @@ def _stop(number: int, frame: object) -> None:
     for process in _started:
         process.send_signal(number)
     name = signal.Signals(number).name
+    gc.freeze()  # the interpreter's last search for garbage in all that PyTorch has loaded takes a second
     os.write(2, f"stopped by {name}; the same command goes on from the last finished epoch\n".encode())
     raise SystemExit(128 + number)
 
