@@ -7,6 +7,7 @@ queue of them that could be waited for when a signal ends it in the middle.
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from multiprocessing.connection import Connection
+from types import ModuleType
 from typing import TypeVar
 
 import numba
@@ -26,8 +28,8 @@ LEAST_A_WORKER = 8  # items; with fewer, starting a worker takes longer than it 
 def in_workers(task: Callable[..., Result], *columns: Sequence, workers: int | None = None) -> Iterator[Result]:
     """As `map(task, *columns)`, in order, on one worker a core where there are enough items.
 
-    The task and all items must be such that they can be sent to another process. A worker's compiled loops use one thread.
-    The first item is done here, so that what is compiled is compiled once. Workers end at once when the work is left early,
+    The task and all items must be such that they can be sent to another process. Workers import the task's module, and the
+    script that was started only if the task is its own. A worker's compiled loops use one thread. The first item is done here, so that what is compiled is compiled once. Workers end at once when the work is left early,
     by an error or a signal, and when this process dies. RuntimeError if a worker is killed.
     """
     count = min(map(len, columns))
@@ -63,13 +65,14 @@ def _started(task: Callable, number: int) -> Iterator[list[Connection]]:
     context, workers, pipes = multiprocessing.get_context("spawn"), [], []
 
     def start() -> None:
-        for _ in range(number):
-            ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(task, theirs), daemon=True)
-            worker.start()
-            theirs.close()
-            workers.append(worker)
-            pipes.append(ours)
+        with _own_main(task):
+            for _ in range(number):
+                ours, theirs = context.Pipe()
+                worker = context.Process(target=_work, args=(task, theirs), daemon=True)
+                worker.start()
+                theirs.close()
+                workers.append(worker)
+                pipes.append(ours)
 
     try:
         with ThreadPoolExecutor(1) as beside:  # handlers of signals run in the main thread: none cuts a start in two
@@ -80,6 +83,18 @@ def _started(task: Callable, number: int) -> Iterator[list[Connection]]:
             worker.kill()
         for worker in workers:
             worker.join(timeout=1)
+
+
+@contextmanager
+def _own_main(task: Callable) -> Iterator[None]:
+    """A process that is started imports what is `__main__` here: seconds of work for a script like train.py."""
+    script = sys.modules["__main__"]
+    if getattr(task, "func", task).__module__ != "__main__":
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _hand(pipe: Connection, items: list) -> None:

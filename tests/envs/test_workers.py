@@ -60,6 +60,25 @@ def test_a_worker_that_goes_is_waited_for_by_nobody() -> None:
         list(in_workers(a_worker_ends, range(40), workers=2))
 
 
+def test_they_import_the_script_that_was_started_only_for_a_task_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+from eqa.envs.workers import in_workers
+print("imported", flush=True)
+def task(one, other):
+    return one + other
+if __name__ == "__main__":
+    for what in (divmod, task):
+        print(list(in_workers(what, range(40), [7] * 40, workers=2))[-1], flush=True)
+"""
+    )
+    command, environment = [sys.executable, script], {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == ["imported", "(5, 4)", "imported", "imported", "46", ""]
+
+
 def is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
