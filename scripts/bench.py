@@ -34,6 +34,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.simulator import Goal
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
+from eqa.scripts.arguments import whole
 from eqa.scripts.speed.growth import add_growth
 from eqa.scripts.speed.pipeline import add_pipeline
 from eqa.scripts.speed.render import add_render, furnished_houses, measure
@@ -62,9 +63,9 @@ def bench_encode(args: argparse.Namespace) -> None:
 
 def add_encode(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("encode", help="frames a second of models.encoder, with the error of each form")
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, torch.get_num_threads()}))
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--batch", type=whole(1), default=32)
+    parser.add_argument("--threads", type=whole(1), nargs="+", default=sorted({1, torch.get_num_threads()}))
+    parser.add_argument("--repeats", type=whole(1), default=10)
     parser.set_defaults(run=bench_encode)
 
 
@@ -111,11 +112,11 @@ def bench_navigate(args: argparse.Namespace) -> None:
 
 def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("navigate", help="floor, distance fields, shortest walks, simulator steps")
-    parser.add_argument("--houses", type=int, default=2)
-    parser.add_argument("--targets", type=int, default=16, help="targets a house")
-    parser.add_argument("--resolution", type=int, default=1000)
-    parser.add_argument("--agents", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--houses", type=whole(1), default=2)
+    parser.add_argument("--targets", type=whole(1), default=16, help="targets a house")
+    parser.add_argument("--resolution", type=whole(1), default=1000)
+    parser.add_argument("--agents", type=whole(1), default=64)
+    parser.add_argument("--repeats", type=whole(1), default=3)
     parser.set_defaults(run=bench_navigate)
 
 

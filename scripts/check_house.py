@@ -15,6 +15,7 @@ from eqa.envs.house.geometry import signed_area
 from eqa.envs.house.house import House
 from eqa.envs.house.validate import overlapping, validate
 from eqa.envs.progress import console
+from eqa.scripts.arguments import whole
 from eqa.scripts.preview import contact_sheet
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--overlaps", action="store_true", help="let objects run into each other, as people draw them")
     parser.add_argument("--preview", type=Path, help="folder for a picture of each house")
-    parser.add_argument("--views", type=int, default=12, help="first-person views in each picture")
+    parser.add_argument("--views", type=whole(1), default=12, help="first-person views in each picture")
     arguments = parser.parse_args()
     failed = False
     for path in arguments.files:

@@ -14,15 +14,16 @@ from eqa.envs.habitat.export import write_house
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import HUMAN, SPLITS, generate_house, human_homes
 from eqa.envs.house.house import House
+from eqa.scripts.arguments import whole
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="*", metavar="HOUSE.json", help="house files; without any, a split's")
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="index of the first house")
-    parser.add_argument("--count", type=int, default=1, help="houses of the split")
+    parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--first", type=whole(0), default=0, help="index of the first house")
+    parser.add_argument("--count", type=whole(1), default=1, help="houses of the split")
     parser.add_argument("--out", type=Path, default=Path("exported"))
     arguments = parser.parse_args()
     if arguments.split == HUMAN and not arguments.files:

@@ -30,6 +30,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Meshes, Scene
 from eqa.envs.simulator import Goal
+from eqa.scripts.arguments import whole
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -148,8 +149,8 @@ def draw(houses: Sequence[Measured], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=96)
+    parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--count", type=whole(1), default=96)
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
     if arguments.count < 1:

@@ -9,18 +9,20 @@ from pathlib import Path
 from eqa.envs.files import data_root
 from eqa.envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
 from eqa.envs.progress import absolute, progress
+from eqa.scripts.arguments import whole
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for split in SPLITS:
-        parser.add_argument(f"--{split}", type=int, default=0, metavar="COUNT", help=f"houses of the {split} split")
-    parser.add_argument("--seed", type=int, default=0)
+        what = f"houses of the {split} split"
+        parser.add_argument(f"--{split}", type=whole(0), default=0, metavar="COUNT", help=what)
+    parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--root", type=Path, default=None, help="data folder (default: $EQA_DATA, else ~/.cache/eqa)")
-    parser.add_argument("--workers", type=int, default=None, help="processes (default: one per core)")
+    parser.add_argument("--workers", type=whole(1), default=None, help="processes (default: one per core)")
     arguments = parser.parse_args()
     counts = {split: getattr(arguments, split) for split in SPLITS}
-    if min(counts.values()) < 0 or not any(counts.values()):
+    if not any(counts.values()):
         parser.error("expected a number of houses above 0 for at least one of --train, --val, --test")
     root = arguments.root or data_root()
     for split, count in counts.items():

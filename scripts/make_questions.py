@@ -26,6 +26,7 @@ from eqa.envs.house.generator import SPLITS
 from eqa.envs.progress import console
 from eqa.models.evaluation.question_plots import draw
 from eqa.models.evaluation.question_tables import Sheet, blind_of, details, overview
+from eqa.scripts.arguments import whole
 
 SCALES = Path(__file__).resolve().parents[1] / "configs" / "scale"
 
@@ -59,10 +60,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", default="small", help="name of a file in configs/scale (default: small)")
     for name in ("houses", "questions"):
-        parser.add_argument(f"--{name}", type=int, nargs=3, metavar=tuple(s.upper() for s in SPLITS))
+        parser.add_argument(f"--{name}", type=whole(1), nargs=3, metavar=tuple(s.upper() for s in SPLITS))
     parser.add_argument("--set", default="eqa_v1", help="a set of data/questions/questions.yaml (default: eqa_v1)")
     parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--show", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("previews"), help="folder of the page (default: previews)")
     return parser.parse_args()

@@ -37,6 +37,7 @@ from eqa.models.evaluation.human import SPAWNS, Game, collect, tasks_of
 from eqa.models.evaluation.replays import Replays
 from eqa.models.evaluation.run_tables import results_table
 from eqa.models.learning.run_settings import check_settings
+from eqa.scripts.arguments import whole
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 PAGE = Path(__file__).with_suffix(".html")
@@ -204,7 +205,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--spawn", choices=SPAWNS, default="T-30", help="where walks begin (default: T-30)")
     parser.add_argument("--out", type=Path, help="folder of the walks (default: runs/human_SPLIT)")
     parser.add_argument("--run", type=Path, help="run folder whose walks to replay (default: --out)")
-    parser.add_argument("--port", type=int, default=0, help="of 127.0.0.1 (default: a free one)")
+    parser.add_argument("--port", type=whole(0, 65535), default=0, help="of 127.0.0.1 (default: a free one)")
     parser.add_argument("--collect", action="store_true", help="only joins the walks of --out, and serves nothing")
     arguments = parser.parse_intermixed_args()
     arguments.out = arguments.out or Path("runs") / f"human_{arguments.split}"

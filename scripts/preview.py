@@ -21,6 +21,7 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
 from eqa.envs.rendering.top_down import render_top_down
+from eqa.scripts.arguments import whole
 
 VIEW_PX, PLAN_PX, COLUMNS = 320, 660, 6
 LEAST_PIXELS = 250  # of an object that a label names
@@ -29,10 +30,10 @@ LEAST_PIXELS = 250  # of an object that a label names
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="index of the first house")
-    parser.add_argument("--count", type=int, default=1, help="houses, one picture each")
-    parser.add_argument("--views", type=int, default=12, help="first-person views of each house")
+    parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--first", type=whole(0), default=0, help="index of the first house")
+    parser.add_argument("--count", type=whole(1), default=1, help="houses, one picture each")
+    parser.add_argument("--views", type=whole(1), default=12, help="first-person views of each house")
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

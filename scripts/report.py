@@ -23,6 +23,7 @@ from eqa.models.evaluation.plots import draw_distances, draw_ratio, draw_trainin
 from eqa.models.evaluation.results_page import results_page
 from eqa.models.evaluation.runs import keep, read_runs
 from eqa.models.evaluation.tables import grids, terminal_tables, write_csv
+from eqa.scripts.arguments import whole
 
 
 def report(
@@ -108,7 +109,7 @@ if __name__ == "__main__":
     parser.add_argument("--keep", type=Path, help="folder to store the runs' rows in, packed, to report on them again")
     parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
-    parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--resamples", type=whole(1), default=2000)
     parser.add_argument("--force", action="store_true", help="write over a report of other lines")
     arguments = parser.parse_args()
     try:

@@ -1,6 +1,6 @@
 """Pretraining of the larger encoder: predicting for each place of its map the class, colour, room and depth.
 
-The classes are the names that questions use (`data.surroundings`), in frames for which the renderer knows them. A place
+The classes are the names that questions use (`data.batches.pixel_labels`), in frames for which the renderer knows them. A place
 of the map covers several sampled pixels and gets the names of all of them as targets. So its prediction is the share of
 each name. Losses and their weights are ours.
 

@@ -5,6 +5,7 @@ Every finished epoch is in `last.ckpt`, and a resumed stage repeats the next one
 command resumes after the last epoch.
 """
 
+import gc
 import os
 import signal
 
@@ -26,6 +27,7 @@ def _stop(number: int, frame: object) -> None:
     for process in _started:
         process.send_signal(number)
     name = signal.Signals(number).name
+    gc.freeze()  # the interpreter's last search for garbage in all that PyTorch has loaded takes a second
     os.write(2, f"stopped by {name}; the same command goes on from the last finished epoch\n".encode())
     raise SystemExit(128 + number)
 

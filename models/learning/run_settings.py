@@ -101,6 +101,10 @@ def one_of(*known: str) -> Rule:
 FLAG = Rule("true or false", lambda v: type(v) is bool)
 TEXT = Rule("a text", lambda v: isinstance(v, str))
 FILE = Rule("a file that is there", lambda v: isinstance(v, str) and Path(v).expanduser().is_file())
+BATCHES = Rule(
+    "a whole number from 1 on, or a share above 0.0 to 1.0",
+    lambda v: whole(1).fits(v) or (type(v) is float and 0 < v <= 1),
+)
 SHARE, POSITIVE, RATE = number(0, 1), number(0, without=[0]), number(0, 1, without=[0])
 
 RULES: dict[str, Rule] = {
@@ -172,6 +176,8 @@ RULES: dict[str, Rule] = {
         (f"stages.*.model.{n}" for n in ("epochs", "minibatches", "microbatch_size", "draw_every")), whole(1)
     ),
     "stages.*.model.critic_warm_up": whole(0),
+    "stages.*.model.*_weight": number(0),
+    **dict.fromkeys(("stages.*.model.pixel_stride", "stages.*.model.trunk_channels"), whole(1)),
     "stages.*.model.max_grad_norm": POSITIVE,
     "stages.*.model.temperature": POSITIVE.or_null,
     "stages.*.model.normalize": FLAG,
@@ -181,6 +187,9 @@ RULES: dict[str, Rule] = {
     "stages.*.options.stop": FLAG,
     "stages.*.options.with_question": FLAG,
     "stages.*.options.num_frames": whole(1).or_null,
+    "stages.*.options.question_dropout": number(0, 1, without=[1]),
+    **{f"stages.*.options.{n}": TEXT for n in ("planner", "attention", "fusion")},
+    "stages.*.options.*": whole(1),  # sizes
     # after the last stage
     "on_finish.split": one_of(*ALL_SPLITS),
     "on_finish.lines": one_of(*LINES),
@@ -195,6 +204,14 @@ RULES: dict[str, Rule] = {
     "trainer.reload_dataloaders_every_n_epochs": whole(1, 1),
     "trainer.num_sanity_val_steps": whole(0),
     "trainer.log_every_n_steps": whole(1),
+    "trainer.max_epochs": Rule("none: stages.NAME.max_epochs says it", lambda v: False),
+    "trainer.max_steps": Rule("a whole number from 1 on, or -1 for no limit", lambda v: v == -1 or whole(1).fits(v)),
+    **{f"trainer.{n}": whole(1).or_null for n in ("min_epochs", "min_steps", "check_val_every_n_epoch")},
+    "trainer.accumulate_grad_batches": whole(1),
+    **{f"trainer.limit_{n}_batches": BATCHES.or_null for n in ("train", "val", "test", "predict")},
+    "trainer.val_check_interval": BATCHES.or_null,
+    "trainer.overfit_batches": Rule(f"{BATCHES.expected}, or 0", lambda v: v == 0 or BATCHES.fits(v)),
+    "trainer.fast_dev_run": Rule("true, false or a whole number from 1 on", lambda v: FLAG.fits(v) or whole(1).fits(v)),
 }
 # For settings without a rule; "???" marks a required value.
 FINITE = Rule("something finite", lambda v: v != "???" and not (isinstance(v, float) and not math.isfinite(v)))
@@ -267,7 +284,7 @@ def leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
 def unknown_arguments(content: Mapping) -> list[str]:
     """Names that a `_target_` does not take, and options that the network does not."""
     wrong = []
-    for path, node in _named(content):
+    for path, node in named(content):
         taken = _arguments(get_object(node["_target_"]))
         if taken is not None:
             known = ", ".join(sorted(taken - GIVEN.get(path, {"source"}) - {"self"}))
@@ -295,12 +312,12 @@ def _arguments(target: Callable) -> set[str] | None:
 NETWORKS = {"navigator": CLASSES, "answerer": ANSWERING}
 
 
-def _named(content: object, path: str = "") -> Iterator[tuple[str, Mapping]]:
+def named(content: object, path: str = "") -> Iterator[tuple[str, Mapping]]:
     if isinstance(content, dict):
         if "_target_" in content:
             yield path, content
         for name, inner in content.items():
-            yield from _named(inner, f"{path}.{name}" if path else str(name))
+            yield from named(inner, f"{path}.{name}" if path else str(name))
 
 
 def _together(name: str, stage: Mapping) -> Iterator[str]:

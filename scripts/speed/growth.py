@@ -19,6 +19,7 @@ from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Instances, Meshes, Scene
+from eqa.scripts.arguments import whole
 from eqa.scripts.speed.render import count_triangles, furnished_houses, measure
 
 VIEWS = (1, 4, 16, 64, 256, 1024)
@@ -211,6 +212,6 @@ def add_growth(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("growth", help="renderer: cost by views, triangles, resolution, threads, beside limits")
     parser.add_argument("--out", type=Path, required=True, help="folder for growth.md and growth.png")
     parser.add_argument("--poses", choices=("floor", "walk"), default="floor")
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=whole(1), nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
+    parser.add_argument("--repeats", type=whole(1), default=5)
     parser.set_defaults(run=bench_growth)

@@ -30,6 +30,7 @@ from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.imitation import AnswererImitation, NavigatorImitation
 from eqa.models.navigators.pacman import Pacman
+from eqa.scripts.arguments import whole
 
 ANSWERED = 20  # batches of the answerer for each of the navigator, which take that much longer
 
@@ -191,9 +192,9 @@ def add_pipeline(parts: argparse._SubParsersAction) -> None:
     for parser, run in ((demos, bench_demos), (learn, bench_learn), (play, bench_play)):
         parser.set_defaults(run=run)
     for parser in (demos, learn):
-        parser.add_argument("--houses", type=int, default=4)
-        parser.add_argument("--episodes", type=int, default=7, help="walks in each house")
-    learn.add_argument("--batch", type=int, default=20)
-    learn.add_argument("--repeats", type=int, default=4)
-    play.add_argument("--agents", type=int, nargs="+", default=[1, 8, 48])
-    play.add_argument("--steps", type=int, default=10)
+        parser.add_argument("--houses", type=whole(1), default=4)
+        parser.add_argument("--episodes", type=whole(1), default=7, help="walks in each house")
+    learn.add_argument("--batch", type=whole(1), default=20)
+    learn.add_argument("--repeats", type=whole(1), default=4)
+    play.add_argument("--agents", type=whole(1), nargs="+", default=[1, 8, 48])
+    play.add_argument("--steps", type=whole(1), default=10)

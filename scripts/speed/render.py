@@ -20,6 +20,7 @@ from eqa.envs.rendering.renderer import SENSORS, Renderer
 from eqa.envs.rendering.room_culling import MAX_ROOMS
 from eqa.envs.rendering.scene import Meshes, Scene
 from eqa.envs.simulator import Goal
+from eqa.scripts.arguments import whole
 
 
 def measure(run: Callable[[], object], repeats: int) -> tuple[float, float]:
@@ -123,11 +124,11 @@ def bench_render(args: argparse.Namespace) -> None:
 
 def add_render(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("render", help="frames a second of envs.house.rasterizer")
-    parser.add_argument("--views", type=int, default=64, help="views in one call")
+    parser.add_argument("--views", type=whole(1), default=64, help="views in one call")
     parser.add_argument("--poses", choices=("floor", "walk"), default="floor", help="anywhere, or on shortest walks")
-    parser.add_argument("--houses", type=int, default=4)
-    parser.add_argument("--size", type=int, default=224, help="width and height in pixels")
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
+    parser.add_argument("--houses", type=whole(1), default=4)
+    parser.add_argument("--size", type=whole(1), default=224, help="width and height in pixels")
+    parser.add_argument("--threads", type=whole(1), nargs="+", default=sorted({1, numba.config.NUMBA_NUM_THREADS}))
     parser.add_argument("--sensors", nargs="+", choices=list(SENSORS), default=list(SENSORS))
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--repeats", type=whole(1), default=10)
     parser.set_defaults(run=bench_render)

@@ -31,6 +31,7 @@ from eqa.models.learning.reinforce import NavigatorReinforcement
 from eqa.models.learning.rl_data import RolloutData
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.run_record import forget_peak_memory, peak_memory_gb
+from eqa.scripts.arguments import positive, whole
 from eqa.scripts.speed.pipeline import make_extractor, record
 
 STAGE = Path(__file__).parents[2] / "configs" / "stage" / "reinforce.yaml"
@@ -190,12 +191,12 @@ def bench_rl(args: argparse.Namespace) -> None:
 
 def add_rl(parts: argparse._SubParsersAction) -> None:
     parser = parts.add_parser("rl", help="learning by walking: whole updates beside the encoder alone")
-    parser.add_argument("--envs", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
-    parser.add_argument("--walks", type=int, default=64, help="of an update, at least one for each environment")
-    parser.add_argument("--houses", type=int, default=4, help="of an update")
-    parser.add_argument("--episodes", type=int, default=7, help="questions in each house")
-    parser.add_argument("--spawn", type=int, default=10, help="actions before the end, at most")
-    parser.add_argument("--stops", type=float, default=0.3, help="odds of STOP against other actions")
+    parser.add_argument("--envs", type=whole(1), nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--walks", type=whole(1), default=64, help="of an update, at least one for each environment")
+    parser.add_argument("--houses", type=whole(1), default=4, help="of an update")
+    parser.add_argument("--episodes", type=whole(1), default=7, help="questions in each house")
+    parser.add_argument("--spawn", type=whole(1), default=10, help="actions before the end, at most")
+    parser.add_argument("--stops", type=positive, default=0.3, help="odds of STOP against other actions")
     parser.add_argument("--precision", default="32-true", help="of learning: bf16-mixed on CPUs that have it")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=whole(1), default=5)
     parser.set_defaults(run=bench_rl)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 
 def complaints(reader: str, cases: int, seed: int, folder: Path) -> str:
-    command = [sys.executable, "-m", "tests.fuzzed", reader, str(cases), str(seed), str(folder)]
+    command = [sys.executable, "-m", "tests.helpers.fuzzed", reader, str(cases), str(seed), str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     *lines, last = done.stdout.splitlines() or [""]

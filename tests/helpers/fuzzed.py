@@ -1,4 +1,4 @@
-"""Randomly damaged files for every reader: `python -m tests.fuzzed READER CASES SEED FOLDER` reads them.
+"""Randomly damaged files for every reader: `python -m tests.helpers.fuzzed READER CASES SEED FOLDER` reads them.
 
 A reader may read a damaged file or refuse it with a ValueError that names it. Anything else is printed: another error,
 more than `SECONDS` for a file, or more than `MOST_MB` of additional memory.

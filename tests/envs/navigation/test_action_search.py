@@ -180,3 +180,17 @@ def test_what_cannot_be_reached_is_named():
         shortest_walks(floor, [Goal((wall,), 0.25)], [inside])
     with pytest.raises(ValueError, match="starts"):
         shortest_walks(floor, [Goal((inside,), 0.25)], [])
+
+
+@pytest.mark.parametrize("part", ["_backward", "CostToGo.walk"])
+def test_only_what_cannot_be_reached_is_passed_over(monkeypatch, part):
+    def faulty(*_):
+        raise ValueError("fault")
+
+    floor = rooms_floor()
+    inside, wall = (2.5, 1.0, 0.0), (0.5 + 0.2, -1.0 + 1.25, 0.0)
+    goals, starts = [Goal((inside,), 0.25), Goal((wall,), 0.25), Goal((inside,), 0.25)], [wall, inside, inside]
+    assert [walk is None for walk in shortest_walks(floor, goals, starts, or_none=True)] == [True, True, False]
+    monkeypatch.setattr(f"eqa.envs.navigation.action_search.{part}", faulty)
+    with pytest.raises(ValueError, match="fault"):
+        shortest_walks(floor, goals, starts, or_none=True)

@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import pytorch_lightning as pl
 import torch
 
+from eqa.models.learning import callbacks
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
 from tests.helpers.toy_walks import Cut, configured, fit, logged
 
@@ -150,3 +153,25 @@ def test_a_signal_ends_a_stage_at_once_and_the_same_command_goes_on(number, tmp_
     again = fit(cfg, "answerer")
     whole = fit(configured(tmp_path / "whole", "stages.answerer.max_epochs=3"), "answerer")
     assert same(dict(again.state_dict()), dict(whole.state_dict()))
+
+
+def test_a_step_s_figures_stand_behind_those_of_validation(monkeypatch):
+    notes = []
+
+    @contextmanager
+    def bar(name, total):
+        yield lambda num=1, note="", total=None: notes.append((num, note))
+
+    monkeypatch.setattr(callbacks, "progress", bar)
+    figures = {
+        "val/reward": torch.tensor(0.25),
+        "train/loss": torch.tensor(3.0),
+    }  # train's are means of the epoch before
+    place = {"num_training_batches": 2, "max_epochs": 3, "current_epoch": 1}
+    trainer, module = MagicMock(spec=pl.Trainer, callback_metrics=figures, **place), MagicMock(spec=pl.LightningModule)
+    shown = callbacks.StageProgress("navigator")
+    shown.on_train_start(trainer, module)
+    shown.on_train_batch_end(trainer, module)
+    module.latest = {"train/reward": 1.5}
+    shown.on_train_batch_end(trainer, module)
+    assert notes == [(1, "epoch 2 val/reward 0.250"), (1, "epoch 2 val/reward 0.250 train/reward 1.500")]

@@ -6,7 +6,9 @@ through `NavigatorReinforcement._learn`, as training's does; the optimizer alone
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -371,3 +373,49 @@ def test_while_the_critic_warms_up_nothing_else_learns_and_a_large_gradient_is_c
     assert any(g.any() for name, g in second.items() if name.startswith("navigator."))
     for taken in (first, second):
         assert sum(float((g**2).sum()) for g in taken.values()) == pytest.approx(0.01**2, rel=1e-3)
+
+
+def test_plans_of_the_first_walks_are_drawn_every_fifth_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module, data = learner(), MagicMock()
+    data.rollouts = {"val": MagicMock(return_value=walked(courses()[::20], module.navigator))}
+    monkeypatch.setattr(module, "_log_figures", lambda *_: None)
+    for epoch in range(7):
+        for first in (True, False):
+            module.trainer = SimpleNamespace(
+                datamodule=data, current_epoch=epoch, is_global_zero=first, default_root_dir=tmp_path
+            )
+            for place in range(2):
+                module.validation_step({"rows": torch.arange(5)}, place)
+    drawn = [(rows, folder) for _, (rows, _, folder), _ in data.method_calls]
+    assert drawn == [([0, 1, 2], tmp_path / "plans" / f"epoch_{epoch}") for epoch in ("00", "05")]
+
+
+def test_an_update_is_held_in_memory_32_walks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, sizes = learner(), []
+    judge = module.navigator.judge
+    monkeypatch.setattr(module.navigator, "judge", lambda batch: sizes.append(len(batch["actions"])) or judge(batch))
+    module._learn(walked((courses() * 2)[:70], module.navigator), compare=False)
+    assert sorted(sizes) == [6, 32, 32]
+
+
+def test_a_critic_s_sizes_and_that_it_forgets_nothing_at_random() -> None:
+    critic = Critic(9, FEATURES)
+    shapes = [tuple(weight.shape) for weight in critic.parameters()]
+    senses = [(128, FEATURES), (64, 128), (5, 32)]  # of a frame, of a question that was heard, of the last action
+    assert set(shapes) > {*senses, (4 * 256, 128 + 64 + 32), (1, 256)}
+    assert not any(part.p for part in critic.modules() if isinstance(part, torch.nn.Dropout))
+
+
+def test_a_step_s_figures_are_there_to_be_shown_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, data = learner(), MagicMock()
+    rollout = walked(courses()[::20], module.navigator)
+    metres = np.linspace([6.0, 1.0], [4.0, 2.0], len(rollout.answers))
+    ends = torch.arange(len(rollout.answers))
+    rollout = replace(rollout, distances_m=metres, stopped=ends % 2 == 0, correct=ends % 4 == 0)
+    data.rollouts = {"train": MagicMock(return_value=rollout)}
+    module.trainer = SimpleNamespace(datamodule=data, world_size=1)
+    monkeypatch.setattr(module, "_log_figures", lambda *_: None)
+    module.training_step({"rows": ends}, 1)
+    reward, success = float(rollout.rewards.sum(1).mean()), float((ends % 4 == 0).float().mean())
+    expected = {"train/reward": reward, "train/success": success, "train/d_delta": 3.5}
+    assert module.latest == pytest.approx(expected, rel=1e-5)

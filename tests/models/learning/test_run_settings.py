@@ -1,18 +1,28 @@
 """Settings are checked before any work: wrong ones are refused by name, and none is forgotten."""
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
 from eqa.models.learning.run_settings import (
+    FINITE,
+    NETWORKS,
     RULES,
     check_settings,
     in_words_of_today,
     leaves,
+    named,
     refuse_old_words,
     rule_of,
 )
@@ -22,9 +32,14 @@ CONFIGS = ROOT / "configs"
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
 
-def composed(config: str, *words: str) -> DictConfig:
+@cache
+def _composed(config: str, *words: str) -> DictConfig:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose(config, overrides=[*words, "run_folder=runs/test"])
+
+
+def composed(config: str, *words: str) -> DictConfig:
+    return deepcopy(_composed(config, *words))
 
 
 @pytest.mark.parametrize("scale", ["tiny", "small", "paper"])
@@ -46,7 +61,8 @@ def test_every_rule_is_of_use() -> None:
     used = set()
     for experiment in EXPERIMENTS:
         content = OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True)
-        used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
+        paths = [*(path for path, _ in leaves(content)), *numbers_taken(content)]
+        used |= {id(path_rule) for path in paths if (path_rule := rule_of(path))}
     content = OmegaConf.to_container(composed("eval", "checkpoint=x"), resolve=True)
     used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
     rare = {
@@ -57,6 +73,46 @@ def test_every_rule_is_of_use() -> None:
         "stages.*.model.draw_every",
     }
     assert {pattern for pattern, rule in RULES.items() if id(rule) not in used} <= rare
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_no_number_that_a_class_takes_may_be_just_any(experiment: str) -> None:
+    taken = numbers_taken(OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True))
+    assert len(taken) > 20
+    assert not [path for path in taken if (rule_of(path) or FINITE).fits(-7)]
+
+
+def numbers_taken(content: dict) -> list[str]:
+    """What can be set on the command line to a number, though no configuration sets it."""
+    taken = []
+    for path, node in named(content):
+        if not path.startswith("logger"):
+            taken += [f"{path}.{name}" for name in numbers_of(get_object(node["_target_"]))]
+        for part, known in NETWORKS.items():
+            if node.get(part) in known:
+                taken += [f"{path}.options.{name}" for name in numbers_of(known[node[part]])]
+    return taken
+
+
+def numbers_of(target: Callable) -> list[str]:
+    """Arguments, also of the classes that it passes others on to, that are annotated as numbers."""
+    found = {}
+    for callable_ in (c.__init__ for c in target.__mro__[:-1]) if inspect.isclass(target) else (target,):
+        found |= dict(inspect.signature(callable_).parameters)
+    return [
+        name
+        for name, parameter in found.items()
+        if {int, float} & {parameter.annotation, *_either(parameter.annotation)} and name not in GIVEN_BY_THE_REST
+    ]
+
+
+def _either(annotation: object) -> tuple:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
+
+
+# By the data that a stage learns from, whatever is set.
+GIVEN_BY_THE_REST = ("vocabulary_size", "feature_size", "samples", "height_px", "width_px", *(
+    f"num_{n}" for n in ("answers", "classes", "colors", "rooms")))  # fmt: skip
 
 
 NAVIGATOR, MODEL = "stages.navigator", "stages.navigator.model"
@@ -93,6 +149,15 @@ WRONG = {
         ("trainer.devices=0", "trainer.devices: expected a whole number from 1 on, or auto, got 0"),
         ("trainer.precision=8", "trainer.precision: expected one of 32-true"),
         ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val: expected a number above 0, or null, got -1"),
+        (f"+{MODEL}.options.planner_hidden=-3", f"{MODEL}.options.planner_hidden: expected a whole number from 1 on"),
+        (f"+{MODEL}.options.planner=8", f"{MODEL}.options.planner: expected a text, got 8"),
+        ("+trainer.max_steps=-5", "trainer.max_steps: expected a whole number from 1 on, or -1 for no limit, got -5"),
+        (
+            "+trainer.limit_train_batches=-1",
+            "trainer.limit_train_batches: expected a whole number from 1 on, or a share",
+        ),
+        ("+trainer.limit_val_batches=1.5", "trainer.limit_val_batches: expected a whole number from 1 on, or a share"),
+        ("+trainer.max_epochs=3", "trainer.max_epochs: expected none: stages.NAME.max_epochs says it, got 3"),
         ("+trainer.max_step=3", "trainer.max_step: expected one of "),
         ("checkpoint=nowhere.ckpt", "checkpoint: expected a file that is there, or last, got 'nowhere.ckpt'"),
     ],
