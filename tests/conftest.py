@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterator
 
-# Threads of one worker that wait for a core of another's cost more than they give.
+# Threads of one worker that wait for a core of another's cost more than they give. Numba's first parallel loop also sets
+# how many threads PyTorch uses, whatever was set before.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // int(workers))))
 
 import pytest
 import torch
