@@ -36,7 +36,7 @@ from eqa.envs.progress import console
 from eqa.models.evaluation.human import SPAWNS, Game, collect, tasks_of
 from eqa.models.evaluation.replays import Replays
 from eqa.models.evaluation.run_tables import results_table
-from eqa.models.learning.run_settings import check_settings
+from eqa.models.learning.run_settings import check_settings, refuse_old_words
 from eqa.scripts.arguments import whole
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -228,6 +228,7 @@ def main() -> None:
     arguments = _arguments()
     try:
         if not arguments.collect:
+            refuse_old_words(arguments.words)
             with initialize_config_dir(str(CONFIGS), version_base="1.3"):
                 cfg = compose("demos", overrides=arguments.words)
             check_settings(cfg)

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from eqa.data.batches.pixel_labels import COLORS, ROOMS, Surroundings
 from eqa.envs.actions import TURN_RAD
 from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import CLASSES, load_catalog
+from eqa.envs.house.catalog import BUILDING, CLASSES, QUERYABLE, load_catalog
 from eqa.envs.house.house import House
 from eqa.envs.navigation.occupancy import fill_polygon
 from eqa.envs.rendering.camera import Camera
@@ -30,6 +30,8 @@ from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
 
 SENSORS = ("rgb", "depth", "class_id")
+FIRST_OBJECT = len(BUILDING)  # classes before it are the building, from it on things
+FIRST_QUERYABLE = len(CLASSES) - len(QUERYABLE)  # from it on things that questions are about
 FLOOR_CELLS = 300  # a coarse floor is enough to stand on
 CANDIDATES = 32  # places tried for a view of an object
 OBJECT_DISTANCE_M = (0.5, 3.0)

@@ -83,6 +83,8 @@ def view_points(
         groups.setdefault(tuple(sorted({house.objects[i - 1].room for i in target})), []).append(place)
     if "instance_id" not in renderer.sensors:
         raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.sensors}")
+    if not groups:
+        return []
     renderer.load([_visible_in(scene, rooms) for rooms in groups])
     grid = _grid(floor, spacing_m)
     found: list[tuple[Pose, ...] | None] = [None] * len(targets)

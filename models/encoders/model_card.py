@@ -13,9 +13,8 @@ from jaxtyping import Float, UInt8
 from matplotlib.colors import hsv_to_rgb
 from matplotlib.figure import Figure
 
-from eqa.data.batches.frames import Frames
+from eqa.data.batches.frames import CLASSES, Frames
 from eqa.envs.files import atomic_write
-from eqa.envs.house.catalog import CLASSES
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, Encoder, save_encoder, to_output_grid
 from eqa.models.encoders.pretrain_cnn import EncoderPretraining, Quality, Targets, make_targets

@@ -1,8 +1,8 @@
 """Pretraining of the larger encoder: predicting for each place of its map the class, colour, room and depth.
 
-The classes are the names that questions use (`data.batches.pixel_labels`), in frames for which the renderer knows them. A place
-of the map covers several sampled pixels and gets the names of all of them as targets. So its prediction is the share of
-each name. Losses and their weights are ours.
+The classes are the names that questions use (`data.batches.pixel_labels`), in frames for which the renderer knows them.
+A place of the map covers several sampled pixels and gets the names of all of them as targets. So its prediction is the
+share of each name. Losses and their weights are ours.
 
 Axes: B batch, h w places, S sampled pixels of a place, K names of a kind.
 """
@@ -16,14 +16,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from eqa.data.batches.frames import FIRST_OBJECT, FIRST_QUERYABLE
 from eqa.data.batches.pixel_labels import UNNAMED
-from eqa.envs.house.catalog import BUILDING, CLASSES, QUERYABLE
 from eqa.models.distributed import add_up
 from eqa.models.encoders.cnn import MAX_DEPTH_M, load_encoder
 from eqa.models.encoders.pretrain_cnn import one_cycle
 from eqa.models.encoders.resnet import NamingHeads, ResidualEncoder
 
-FIRST_QUERYABLE = len(CLASSES) - len(QUERYABLE)
 KINDS = ("class", "color", "room")
 
 
@@ -146,7 +145,7 @@ class ResidualPretraining(pl.LightningModule):
     def losses(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The four losses, as means over sampled pixels."""
         even = torch.ones_like(targets["depth"])
-        weight = torch.where(targets["class"] >= len(BUILDING), self.hparams.object_weight, even)
+        weight = torch.where(targets["class"] >= FIRST_OBJECT, self.hparams.object_weight, even)
         parts = {kind: naming_loss(outputs[kind], targets[kind], even if kind != "class" else weight) for kind in KINDS}
         error, hit = depth_errors(outputs, targets)
         smooth = F.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")

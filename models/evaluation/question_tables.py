@@ -13,9 +13,9 @@ from rich.table import Table
 
 from eqa.data.questions.balance import normalized_entropy
 from eqa.data.questions.counts import Asked, SplitCounts, pooled, scenes_per_question, word_counts
+from eqa.data.questions.generate import HUMAN
 from eqa.data.questions.rules import load_rules
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.house.generator import HUMAN
 from eqa.models.evaluation.blind import ALL, CHANCE, MAJORITY, MODELS, Accuracy, blind_accuracies
 from eqa.models.evaluation.run_tables import markdown
 

@@ -392,8 +392,10 @@ def test_plans_of_the_first_walks_are_drawn_every_fifth_epoch(monkeypatch: pytes
 
 def test_an_update_is_held_in_memory_32_walks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     module, sizes = learner(), []
-    judge = module.navigator.judge
-    monkeypatch.setattr(module.navigator, "judge", lambda batch: sizes.append(len(batch["actions"])) or judge(batch))
+    logits = module.navigator.decision_logits
+    monkeypatch.setattr(
+        module.navigator, "decision_logits", lambda batch: sizes.append(len(batch["actions"])) or logits(batch)
+    )
     module._learn(walked((courses() * 2)[:70], module.navigator), compare=False)
     assert sorted(sizes) == [6, 32, 32]
 

@@ -12,12 +12,12 @@ import pytest
 from shapely import Point, Polygon, contains_xy
 
 from eqa.data.generated import GeneratedEQA
-from eqa.envs.house import sweethome
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import HUMAN, human_homes, load_house
 from eqa.envs.house.geometry import signed_area
 from eqa.envs.house.house import House
+from eqa.envs.house.sweethome import reader
 from eqa.envs.house.sweethome.furniture import nearest_color
 from eqa.envs.house.sweethome.importer import import_home
 from eqa.envs.house.sweethome.names import Report, best_key, names, plain
@@ -111,7 +111,7 @@ def test_an_archive_with_only_the_java_object_is_refused_with_the_remedy(tmp_pat
 
 def test_what_unpacks_to_more_than_a_home_is_never_unpacked(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "bomb.sh3d"
-    monkeypatch.setattr(sweethome, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(reader, "MOST_BYTES", 1 << 20)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("Home.xml", b"<home>" + b" " * (8 << 20) + b"</home>")
     assert path.stat().st_size < 1 << 20
@@ -257,7 +257,7 @@ def test_a_wall_that_ends_in_a_room_stands_free_in_it_and_a_low_one_stays_low(tm
 
 
 def test_a_round_wall_becomes_chords_on_its_arc() -> None:
-    wall = sweethome.HomeWall("round", (6.5, 9.19), (0.04, 10.42), 0.2, 2.5, 0.698, (None, None))
+    wall = reader.HomeWall("round", (6.5, 9.19), (0.04, 10.42), 0.2, 2.5, 0.698, (None, None))
     points = [line.start for line in chords(wall)] + [wall.end]
     middle = np.mean([wall.start, wall.end], axis=0)
     radius = 0.5 * np.hypot(6.46, 1.23) / np.sin(0.349)
