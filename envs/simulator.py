@@ -20,9 +20,8 @@ from eqa.envs.actions import ActionSet
 from eqa.envs.annotations import Annotations
 from eqa.envs.episode import Episode, Pose
 
-Observation = Mapping[
-    str, Tensor
-]  # by sensor: rgb (M, H, W, 3) uint8, depth (M, H, W) float32 metres, pose (M, 3) float64, ...
+# Images by sensor: rgb (M, H, W, 3) uint8, depth (M, H, W) float32 metres, instance_id (M, H, W); pose (M, 3) float64.
+Observation = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
