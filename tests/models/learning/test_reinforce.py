@@ -418,7 +418,7 @@ def test_two_processes_make_the_updates_that_one_makes_with_all_walks(tmp_path, 
     command += [f"checkpoint={cfg.checkpoint}", f"{LEARN}baseline={baseline}", f"{LEARN}normalize=true"]
     for folder, words in {"one": [], "two": ["trainer.devices=2", "trainer.strategy=ddp"]}.items():
         subprocess.run(
-            [*command, *words, f"hydra.run.dir={tmp_path / folder}"], cwd=TOY.parents[1], check=True, timeout=300
+            [*command, *words, f"hydra.run.dir={tmp_path / folder}"], cwd=TOY.parents[2], check=True, timeout=300
         )
     one, two = (torch.load(tmp_path / f / "weights.pt", weights_only=True)["navigator"] for f in ("one", "two"))
     assert not torch.equal(one["navigator.planner_head.weight"], one["reference.planner_head.weight"])
