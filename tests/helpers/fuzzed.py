@@ -1,13 +1,15 @@
-"""Randomly damaged files for every reader: `python -m tests.helpers.fuzzed READER CASES SEED FOLDER` reads them.
+"""Randomly damaged files for every reader: `python -m tests.helpers.fuzzed CASES SEED FOLDER READER...` reads them.
 
-A reader may read a damaged file or refuse it with a ValueError that names it. Anything else is printed: another error,
+Each reader has a process of its own and leaves what it said in FOLDER/READER.txt. A reader may read a damaged file or refuse it with a ValueError that names it. Anything else is said: another error,
 more than `SECONDS` for a file, or more than `MOST_MB` of additional memory.
 """
 
+import gc
 import gzip
 import io
 import json
 import lzma
+import os
 import random
 import resource
 import signal
@@ -15,6 +17,7 @@ import sys
 import traceback
 import zipfile
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 SECONDS, MOST_MB = 20, 500
@@ -103,9 +106,11 @@ def damaged_json(text: str, dice: random.Random) -> bytes:
 def packed(pack: Callable[[bytes], bytes], damage: Callable[[str, random.Random], bytes]) -> Callable:
     """Damages the content before it is packed, or the packed file itself."""
 
+    bomb = cache(lambda: pack(b" " * (1 << 27)))  # a small file that unpacks to much
+
     def both(text: str, dice: random.Random) -> bytes:
         if dice.random() < 0.03:
-            return pack(b" " * (1 << 27))  # a small file that unpacks to much
+            return bomb()
         return torn(pack(text.encode()), dice) if dice.random() < 0.4 else pack(damage(text, dice))
 
     return both
@@ -143,7 +148,7 @@ def readers(folder: Path) -> dict[str, tuple[str, Callable, Callable, Callable]]
     from tests.helpers import fuzzed_files as files  # its imports come before memory is limited
 
     gz = packed(gzip.compress, damaged_json)
-    xz = packed(lzma.compress, damaged_lines)
+    xz = packed(partial(lzma.compress, preset=0), damaged_lines)
     raw = torn
     return {
         "house": ("house.json", files.house, damaged_json, files.read_house),
@@ -175,7 +180,20 @@ def stop(*_: object) -> None:
 
 
 def main() -> None:
-    reader, cases, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    cases, seed, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    readers(folder)  # what all have to import is imported once
+    gc.freeze()
+    for reader in sys.argv[4:]:
+        with (folder / f"{reader}.txt").open("w") as said:
+            if os.fork() == 0:
+                os.dup2(said.fileno(), sys.stdout.fileno())
+                read_damaged(reader, cases, seed, folder / reader)
+                return
+            _, status = os.wait()
+            said.write("" if status == 0 else f"{reader}: ended with {os.waitstatus_to_exitcode(status)}\n")
+
+
+def read_damaged(reader: str, cases: int, seed: int, folder: Path) -> None:
     name, whole, damage, read = readers(folder)[reader]
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,6 @@
 """Settings are checked before any work: wrong ones are refused by name, and none is forgotten."""
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
@@ -26,9 +24,9 @@ from eqa.models.learning.run_settings import (
     refuse_old_words,
     rule_of,
 )
+from tests.helpers.commands import Outcome, outcomes
 
-ROOT = Path(__file__).parents[3]
-CONFIGS = ROOT / "configs"
+CONFIGS = Path(__file__).parents[3] / "configs"
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
 
@@ -231,22 +229,28 @@ def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:
     check_settings(composed("train", "+experiment=rl_finetune", *words[:-1]))
 
 
-@pytest.mark.parametrize(
-    ("script", "words", "said"),
-    [
-        ("train.py", ["+experiment=il", "seed=-1"], "seed: expected"),
-        ("train.py", ["+experiment=il", "finish.split=val"], "finish.split is on_finish.split now"),
-        ("eval.py", ["checkpoint=x", "plays=own"], "plays is lines now"),
-        ("train.py", [], "stages: expected an experiment, +experiment=il, got nothing"),
-        ("eval.py", [], "checkpoint: expected a file that is there, or last, got nothing"),
-        ("scripts/make_demos.py", ["data.walks=0"], "data.walks: expected"),
-    ],
-)
-def test_a_command_says_it_in_a_line_and_does_nothing(tmp_path: Path, script: str, words: list, said: str) -> None:
-    command = [sys.executable, str(ROOT / script), *words, f"hydra.run.dir={tmp_path / 'run'}"]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
-    assert not list((tmp_path / "run").glob("*.h5")) and not (tmp_path / "run" / "run.json").exists()
+REFUSED = {
+    "seed: expected": ["train.py", "+experiment=il", "seed=-1"],
+    "finish.split is on_finish.split now": ["train.py", "+experiment=il", "finish.split=val"],
+    "plays is lines now": ["eval.py", "checkpoint=x", "plays=own"],
+    "stages: expected an experiment, +experiment=il, got nothing": ["train.py"],
+    "checkpoint: expected a file that is there, or last, got nothing": ["eval.py"],
+    "data.walks: expected": ["scripts/make_demos.py", "data.walks=0"],
+}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Outcome], Path]:
+    folder = tmp_path_factory.mktemp("refused")
+    words = {said: [*command, f"hydra.run.dir={folder / 'run'}"] for said, command in REFUSED.items()}
+    return outcomes(words, folder), folder
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_command_says_it_in_a_line_and_does_nothing(said: str, refused: tuple[dict[str, Outcome], Path]) -> None:
+    done, folder = refused
+    assert done[said].status == 1 and said in done[said].output and "Traceback" not in done[said].output
+    assert not list((folder / "run").glob("*.h5")) and not (folder / "run" / "run.json").exists()
 
 
 @pytest.mark.parametrize(
