@@ -1,4 +1,4 @@
-"""Commands as they are typed, for many at once: what they all import is imported once, in a process that forks for each."""
+"""Commands as they are typed, many at once: a process imports what all of them need, and forks for each."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 def outcomes(commands: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Outcome]:
-    """What each of the commands comes to, one after the other, in the root of the repository."""
+    """Results of the commands, one after the other, in the root of the repository."""
     said = [folder / f"said_{n}" for n in range(len(commands))]
     given = [(list(words), str(path)) for words, path in zip(commands.values(), said, strict=True)]
     environment = {**os.environ, "COLUMNS": "200"}

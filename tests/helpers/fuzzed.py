@@ -1,6 +1,7 @@
 """Randomly damaged files for every reader: `python -m tests.helpers.fuzzed CASES SEED FOLDER READER...` reads them.
 
-Each reader has a process of its own and leaves what it said in FOLDER/READER.txt. A reader may read a damaged file or refuse it with a ValueError that names it. Anything else is said: another error,
+Each reader has a process of its own and leaves what it said in FOLDER/READER.txt. A reader may read a damaged file or
+refuse it with a ValueError that names it. Anything else is said: another error,
 more than `SECONDS` for a file, or more than `MOST_MB` of additional memory.
 """
 
