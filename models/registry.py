@@ -18,7 +18,7 @@ OLD_PARTS = {"senses": "observation_encoder", "hearing": "question_input", "seei
 # Older words in the names of agents.
 OLD_NAMES = {
     ", own ends": ", on-policy answerer",
-    ", spatial attention": ", spatial attention",
+    ", places": ", spatial attention",
     ", also turned": ", random heading",
 }
 

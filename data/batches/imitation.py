@@ -215,6 +215,7 @@ class NavigatorData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
             "feature_size": self.train.feature_size,
+            "num_actions": len(self.source.world.actions),
         }
 
     def train_dataloader(self) -> DataLoader:

@@ -40,6 +40,7 @@ def fitting_agent(
         if last and name is not None and agent.name != name:
             differs.append("name")
         if not differs:
+            agent.navigator.check_actions(source.world.actions)
             if path not in _named:
                 console.print(f"what is not fitted comes from {path}", soft_wrap=True)
                 _named.add(path)

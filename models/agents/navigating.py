@@ -27,6 +27,8 @@ class NavigatorAgent(Walker):
 
     @torch.inference_mode()
     def reset(self, batch: EpisodeBatch) -> None:
+        if batch.world is not None:
+            self.navigator.check_actions(batch.world.actions)
         device = next(self.navigator.parameters()).device
         known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
         self.state, self.num = self.navigator.warm_up(*known), len(batch.questions)

@@ -8,6 +8,7 @@ Axes: B walks, T steps (frame t is seen before action t), F features.
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.navigators.bf16_lstm import LSTM
 from eqa.models.navigators.inputs import ObservationEncoder
 from eqa.models.navigators.navigator import flat_decisions
@@ -18,11 +19,20 @@ from eqa.models.registry import register
 class Critic(nn.Module):
     """An LSTM over frame, question and last action."""
 
-    def __init__(self, vocabulary_size: int, feature_size: int, *, hidden_size: int = 256, image_size: int = 128):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        feature_size: int,
+        *,
+        num_actions: int = len(HOUSE_ACTIONS),
+        hidden_size: int = 256,
+        image_size: int = 128,
+    ):
         super().__init__()
         self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
+            num_actions=num_actions,
             image_size=image_size,
             question_hidden=128,
             question_size=64,

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import NO_ANSWER
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.neural import ANSWERERS, NAVIGATORS
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.distributed import over_processes
@@ -54,6 +55,7 @@ class NavigatorImitation(_Imitation):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int = len(HOUSE_ACTIONS),
         lr: float = 1e-3,
         optimizer: str = "adamax",
         schedule: str = "constant",
@@ -65,7 +67,7 @@ class NavigatorImitation(_Imitation):
         known("optimizer", optimizer, OPTIMIZERS)
         known("schedule", schedule, SCHEDULES)
         known("navigator", navigator, CLASSES)
-        self.navigator = CLASSES[navigator](vocabulary_size, feature_size, **(options or {}))
+        self.navigator = CLASSES[navigator](vocabulary_size, feature_size, num_actions=num_actions, **(options or {}))
 
     @property
     def parts(self) -> dict[str, nn.Module]:

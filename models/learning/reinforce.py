@@ -23,7 +23,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS
 from eqa.models.distributed import add_up, mean_over_processes
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
 from eqa.models.learning.critic import Critic
@@ -115,14 +114,15 @@ class NavigatorReinforcement(pl.LightningModule):
         if temperature is not None:
             arguments["stop_odds"] = 1.0
         self.navigator, self.reference = (REGISTRY[navigator["class"]](**arguments) for _ in range(2))
-        if self.navigator.num_actions < NUM_ACTIONS:
+        if not self.navigator.can_stop:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
         self.answerer = REGISTRY[answerer["class"]](**answerer["arguments"])
         self.reference.requires_grad_(False)
         self.answerer.requires_grad_(answerer_lr > 0)
         self.critic = None
         if baseline == "critic":
-            self.critic = Critic(arguments["vocabulary_size"], arguments["feature_size"])
+            sizes = {name: arguments[name] for name in ("vocabulary_size", "feature_size")}
+            self.critic = Critic(**sizes, num_actions=self.navigator.num_actions)
         self.register_buffer("moving_average", torch.full((), torch.nan))
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
@@ -145,7 +145,12 @@ class NavigatorReinforcement(pl.LightningModule):
         for network in (self.navigator, self.reference):
             network.load_state_dict(agent.navigator.state_dict())
             if self.hparams.temperature is not None:
-                sharpen(network.heads, temperature=self.hparams.temperature, stop_odds=self.stop_odds)
+                sharpen(
+                    network.heads,
+                    num_actions=network.num_actions,
+                    temperature=self.hparams.temperature,
+                    stop_odds=self.stop_odds,
+                )
         self.answerer.load_state_dict(agent.answerer.state_dict())
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:

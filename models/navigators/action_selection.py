@@ -1,6 +1,6 @@
 """The choice of an action from a navigator's scores, the same for all navigators.
 
-Axes: N agents, K things to choose from.
+Axes: N agents, A actions, K things to choose from, D size of a vector.
 """
 
 import math
@@ -10,9 +10,19 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.envs.actions import Action
 
-START = NUM_ACTIONS  # stands for the previous action before the first one; it has an embedding row of its own
+START = -1  # stands for the previous action before the first one; its embedding is the last row
+
+
+class ActionEmbedding(nn.Embedding):
+    """Vectors of the previous action: a row for each action of the world, and a last one for START."""
+
+    def __init__(self, num_actions: int, size: int):
+        super().__init__(num_actions + 1, size)
+
+    def forward(self, previous_action: Int64[Tensor, "*N"]) -> Float[Tensor, "*N D"]:
+        return super().forward(previous_action % self.num_embeddings)
 
 
 def choose(logits: Float[Tensor, "N K"], noise: Float[Tensor, " N"] | None) -> Int64[Tensor, " N"]:
@@ -27,7 +37,7 @@ def choose(logits: Float[Tensor, "N K"], noise: Float[Tensor, " N"] | None) -> I
 
 
 def choose_action(
-    logits: Float[Tensor, "N 4"], *, stop_odds: float, noise: Float[Tensor, " N"] | None
+    logits: Float[Tensor, "N A"], *, stop_odds: float, noise: Float[Tensor, " N"] | None
 ) -> Int64[Tensor, " N"]:
     """Takes STOP if its probability times `stop_odds` is the largest. Draws follow the unchanged distribution.
 
@@ -42,14 +52,14 @@ def choose_action(
 
 
 @torch.no_grad()
-def sharpen(heads: Iterable[nn.Linear], *, temperature: float, stop_odds: float) -> None:
+def sharpen(heads: Iterable[nn.Linear], *, num_actions: int, temperature: float, stop_odds: float) -> None:
     """Changes a navigator's last layers, so that it draws from its distribution at a `temperature`.
 
-    STOP is made `stop_odds` times as likely before the temperature applies. The likeliest action under these
-    `stop_odds` is then the likeliest without.
+    Heads over all `num_actions` make STOP `stop_odds` times as likely before the temperature applies. The likeliest
+    action under these `stop_odds` is then the likeliest without.
     """
     for head in heads:
-        if head.out_features == NUM_ACTIONS:
+        if head.out_features == num_actions:
             head.bias[Action.STOP] += math.log(stop_odds)
         head.weight /= temperature
         head.bias /= temperature

@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.navigators.action_selection import START, checked_odds
 from eqa.models.navigators.bf16_lstm import LSTM
 from eqa.models.navigators.inputs import FrameInput, ObservationEncoder, QuestionInput
-from eqa.models.navigators.navigator import FlatNavigator, loss_mask, targets, weights
+from eqa.models.navigators.navigator import FlatNavigator, targets, weights
 from eqa.models.navigators.recurrent_state import RecurrentState
 from eqa.models.registry import register
 
@@ -31,6 +31,9 @@ class Views(NamedTuple):
     walk: Tensor  # (S,) index of the walk, and so of its question
     target: Tensor  # (S,)
     weight: Tensor  # (S,)
+
+    def to(self, device: torch.device) -> "Views":
+        return Views(*(part.to(device) for part in self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class ReactiveState(RecurrentState):
 class Reactive(FlatNavigator):
     """Chooses from the last `num_frames` frames, and from the question if it gets one. Defaults are the paper's sizes.
 
-    As in the paper it cannot stop; `stop=True` gives it the fourth action, as in the released code. Deviations from
+    As in the paper it cannot stop; `stop=True` gives it this action, too, as in the released code. Deviations from
     that code: it learns from all views of a walk (there: from a random one in each epoch). A view that begins before
     the first frame is filled up with that frame (there: left out).
     """
@@ -56,6 +59,7 @@ class Reactive(FlatNavigator):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int = len(HOUSE_ACTIONS),
         with_question: bool = True,
         stop: bool = False,
         num_frames: int = 5,
@@ -67,7 +71,7 @@ class Reactive(FlatNavigator):
         stop_odds: float = 1.0,
     ):
         super().__init__()
-        self.num_actions = NUM_ACTIONS if stop else int(Action.STOP)
+        self.num_actions, self.can_stop = num_actions, stop
         self.num_frames, self.stop_odds = num_frames, checked_odds(stop_odds)
         self.question_input = QuestionInput(
             vocabulary_size,
@@ -81,17 +85,20 @@ class Reactive(FlatNavigator):
             nn.Linear(num_frames * image_size + self.question_input.size, hidden_size),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(hidden_size, self.num_actions),
+            nn.Linear(hidden_size, num_actions if stop else num_actions - 1),
         )
 
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
         target = targets(batch)
-        walk, step = (loss_mask(batch) & (target < self.num_actions)).nonzero(as_tuple=True)
+        walk, step = self.scored(batch).nonzero(as_tuple=True)
         back = torch.arange(1 - self.num_frames, 1)
         seen = (step[:, None] + back).clamp(min=0) + walk[:, None] * target.shape[1]
         frames, view = torch.unique(seen, return_inverse=True)
-        return {**batch, "decisions": Views(frames, view, walk, target[walk, step], weights(batch)[walk, step])}
+        return {
+            **batch,
+            "decisions": Views(frames, view, walk, self.choice_of(target[walk, step]), weights(batch)[walk, step]),
+        }
 
     def forward(self, batch: dict) -> Float[Tensor, "S A"]:
         """Logits of the actions that count, as `decisions` lists them."""
@@ -142,6 +149,7 @@ class Lstm(FlatNavigator):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int = len(HOUSE_ACTIONS),
         with_question: bool = True,
         hidden_size: int = 1024,
         image_size: int = 128,
@@ -152,10 +160,11 @@ class Lstm(FlatNavigator):
         stop_odds: float = 1.0,
     ):
         super().__init__()
-        self.stop_odds = checked_odds(stop_odds)
+        self.num_actions, self.stop_odds = num_actions, checked_odds(stop_odds)
         self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
+            num_actions=num_actions,
             image_size=image_size,
             question_hidden=question_hidden,
             question_size=question_size,
@@ -164,9 +173,9 @@ class Lstm(FlatNavigator):
             with_question=with_question,
         )
         self.rnn = LSTM(self.observation_encoder.size, hidden_size)
-        self.head = nn.Linear(hidden_size, NUM_ACTIONS)
+        self.head = nn.Linear(hidden_size, num_actions)
 
-    def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
+    def forward(self, batch: dict) -> Float[Tensor, "S A"]:
         """Logits of the actions that count, as `decisions` lists them."""
         # Padded, not packed, for the reason in `Pacman.forward`.
         hidden = self.rnn(self.observation_encoder.along(batch))[0].flatten(0, 1)
@@ -179,7 +188,7 @@ class Lstm(FlatNavigator):
 
     def decide(
         self, state: LstmState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
-    ) -> tuple[Float[Tensor, "N 4"], LstmState]:
+    ) -> tuple[Float[Tensor, "N A"], LstmState]:
         step = self.observation_encoder(features, state.question, state.previous_action).unsqueeze(1)
         hidden, cell = self.rnn(step, (state.hidden.unsqueeze(0), state.cell.unsqueeze(0)))[1]
         after = replace(

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.navigators.action_selection import START
+from eqa.models.navigators.action_selection import START, ActionEmbedding
 
 
 def projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
@@ -61,6 +60,7 @@ class ObservationEncoder(nn.Module):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int,
         image_size: int,
         question_hidden: int,
         question_size: int,
@@ -77,7 +77,7 @@ class ObservationEncoder(nn.Module):
             with_question=with_question,
         )
         self.frame_input = FrameInput(feature_size, size=image_size, dropout=dropout)
-        self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
+        self.action_embedding = ActionEmbedding(num_actions, action_size)
         self.size = image_size + self.question_input.size + action_size
 
     def forward(

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.envs.actions import Action, ActionSet
 from eqa.models.navigators.action_selection import choose, choose_action
 from eqa.models.navigators.recurrent_state import RecurrentState
 
@@ -56,9 +56,7 @@ def prepared(navigator: nn.Module, batch: dict) -> dict:
     if "decisions" in batch:
         return batch
     batch = navigator.prepare(batch)
-    decisions, device = batch["decisions"], batch["features"].device
-    moved = decisions.to(device) if hasattr(decisions, "to") else type(decisions)(*(x.to(device) for x in decisions))
-    return {**batch, "decisions": moved}
+    return {**batch, "decisions": batch["decisions"].to(batch["features"].device)}
 
 
 def loss_mask(batch: dict) -> Bool[Tensor, "B T"]:
@@ -88,11 +86,14 @@ class FlatDecisions(NamedTuple):
     target: Tensor  # (S,)
     weight: Tensor  # (S,)
 
+    def to(self, device: torch.device) -> "FlatDecisions":
+        return FlatDecisions(*(part.to(device) for part in self))
 
-def flat_decisions(batch: dict, *, num_actions: int = NUM_ACTIONS) -> FlatDecisions:
-    """The decisions of a navigator that chooses at every step, among the first `num_actions` actions only."""
+
+def flat_decisions(batch: dict) -> FlatDecisions:
+    """The decisions of a navigator that chooses at every step."""
     target = targets(batch).flatten()
-    place = (loss_mask(batch).flatten() & (target < num_actions)).nonzero().squeeze(1)
+    place = loss_mask(batch).flatten().nonzero().squeeze(1)
     frames = (batch["actions"].cpu().flatten() >= 0).nonzero().squeeze(1)
     return FlatDecisions(frames, place, target[place], weights(batch).flatten()[place])
 
@@ -113,8 +114,17 @@ class Navigator(nn.Module, ABC):
     """
 
     keeps_state = False
-    num_actions = NUM_ACTIONS  # it chooses among the first so many actions
+    num_actions: int  # of the world that it is made for
+    can_stop = True
     stop_odds: float  # see `models.navigators.action_selection.choose_action`
+
+    def check_actions(self, actions: ActionSet) -> None:
+        """ValueError for a world whose actions are others than it chooses among."""
+        if len(actions) != self.num_actions:
+            raise ValueError(
+                f"navigator: expected a world of {self.num_actions} actions, got one of {len(actions)}: "
+                f"{', '.join(actions.names)}; train it in that world"
+            )
 
     @property
     @abstractmethod
@@ -173,6 +183,18 @@ class Navigator(nn.Module, ABC):
 class FlatNavigator(Navigator):
     """A navigator that chooses at every step, with its `head`; it shares acting and learning among such navigators."""
 
+    def scored(self, batch: dict) -> Bool[Tensor, "B T"]:
+        """True for actions that count and that it can choose; on the CPU."""
+        return loss_mask(batch) if self.can_stop else loss_mask(batch) & (targets(batch) != Action.STOP)
+
+    def choice_of(self, actions: Int64[Tensor, " S"]) -> Int64[Tensor, " S"]:
+        """Index of each action among the logits: without STOP, later actions move up."""
+        return actions if self.can_stop else actions - (actions > Action.STOP).long()
+
+    def action_of(self, choices: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
+        """Action of each index among the logits."""
+        return choices if self.can_stop else choices + (choices >= Action.STOP).long()
+
     @property
     def heads(self) -> list[nn.Linear]:
         return [self.head if isinstance(self.head, nn.Linear) else self.head[-1]]
@@ -206,8 +228,8 @@ class FlatNavigator(Navigator):
         drawn = None if noise is None else noise[:, 0]
         if forced_action is not None:
             actions = forced_action
-        elif self.num_actions == NUM_ACTIONS:
+        elif self.can_stop:
             actions = choose_action(logits, stop_odds=self.stop_odds, noise=drawn)
         else:
-            actions = choose(logits, drawn)
+            actions = self.action_of(choose(logits, drawn))
         return after.acted(actions, active), torch.where(active, actions, int(Action.STOP))

@@ -7,7 +7,7 @@ latest after `max_repeats` steps.
 Deviation from the released code: planner and controller read the current action from the same row of the shared
 embedding, and the start has its own row. There, the controller's "forward" was the planner's "start".
 
-Axes: B walks, T steps (frame t is seen before action t), N agents, F features, L words, Q question; in a batch,
+Axes: B walks, T steps (frame t is seen before action t), N agents, A actions, F features, L words, Q question; in a batch,
 S planner decisions and M controller decisions.
 """
 
@@ -19,9 +19,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from eqa.envs.actions import NUM_ACTIONS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.navigators.action_selection import START, checked_odds, choose, choose_action
+from eqa.models.navigators.action_selection import START, ActionEmbedding, checked_odds, choose, choose_action
 from eqa.models.navigators.bf16_lstm import LSTM
 from eqa.models.navigators.inputs import projection
 from eqa.models.navigators.navigator import Decisions, Navigator
@@ -47,7 +47,7 @@ class PacmanState(RecurrentState):
 class Decision:
     """Outputs of planner and controller at one step; the caller uses one of the two."""
 
-    planner_logits: Tensor  # (N, NUM_ACTIONS)
+    planner_logits: Tensor  # (N, A)
     controller_logits: Tensor  # (N, 2)
     may_repeat: Tensor  # (N,) bool: False where the controller is not queried
     hidden: tuple[Tensor, ...]  # the planner's next state, if it is queried
@@ -67,6 +67,7 @@ class Pacman(Navigator):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int = len(HOUSE_ACTIONS),
         planner: Literal["lstm", "gru"] = "lstm",
         planner_hidden: int = 1024,
         controller_hidden: int = 256,
@@ -83,15 +84,15 @@ class Pacman(Navigator):
         if planner not in ("lstm", "gru"):
             raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
         self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, checked_odds(stop_odds)
-        self.with_question = with_question
+        self.num_actions, self.with_question = num_actions, with_question
         if with_question:
             self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
             self.question_projection = projection(question_hidden, question_size, dropout)
         self.image_projection = projection(feature_size, image_size, dropout)
-        self.action_embedding = nn.Embedding(NUM_ACTIONS + 1, action_size)
+        self.action_embedding = ActionEmbedding(num_actions, action_size)
         sizes = image_size + with_question * question_size + action_size, planner_hidden
         self.planner = LSTM(*sizes) if planner == "lstm" else nn.GRU(*sizes, batch_first=True)
-        self.planner_head = nn.Linear(planner_hidden, NUM_ACTIONS)
+        self.planner_head = nn.Linear(planner_hidden, num_actions)
         self.controller = nn.Sequential(
             nn.Linear(image_size + action_size + planner_hidden, controller_hidden),
             nn.ReLU(),
@@ -112,7 +113,7 @@ class Pacman(Navigator):
             return self.planner_head.weight.new_zeros(len(questions), 0)
         return self.question_projection(self.question(questions))
 
-    def forward(self, batch: dict) -> tuple[Float[Tensor, "S 4"], Float[Tensor, "M 2"]]:
+    def forward(self, batch: dict) -> tuple[Float[Tensor, "S A"], Float[Tensor, "M 2"]]:
         """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them.
 
         If the batch has a `state`, its walks go on from there; no gradient flows back into it.
@@ -262,7 +263,7 @@ class Pacman(Navigator):
         return self.controller(torch.cat([image, previous, state.hidden[0].to(image.dtype)], dim=1))
 
     def _plan(self, state: PacmanState, image: Tensor, previous: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Logits (N, 4), and the hidden state after this step."""
+        """Logits (N, A), and the hidden state after this step."""
         planner_input = torch.cat([image, state.question.to(image.dtype), previous], dim=1)
         # This calls the cell: on a CPU the network over steps packs its weights in each call, which costs more than the
         # step.

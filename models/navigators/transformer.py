@@ -5,7 +5,7 @@ each step. Attention gets a penalty that grows linearly with the age of a step (
 lets it play longer walks than it learns from. Acting keeps keys and values of past steps, so a step costs time linear
 in the walk's length.
 
-Axes: B walks, T steps (frame t is seen before action t), S actions that count, N agents, L words, F features,
+Axes: B walks, T steps (frame t is seen before action t), S actions that count, A actions, N agents, L words, F features,
 H heads, D size of a step's vector, E of a head's, Q question.
 """
 
@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import NUM_ACTIONS
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.navigators.action_selection import START, checked_odds
 from eqa.models.navigators.inputs import ObservationEncoder
 from eqa.models.navigators.navigator import FlatNavigator
@@ -95,6 +95,7 @@ class Transformer(FlatNavigator):
         vocabulary_size: int,
         feature_size: int,
         *,
+        num_actions: int = len(HOUSE_ACTIONS),
         with_question: bool = True,
         size: int = 256,
         num_layers: int = 3,
@@ -109,10 +110,11 @@ class Transformer(FlatNavigator):
         super().__init__()
         if size % num_heads:
             raise ValueError(f"size: expected a multiple of num_heads={num_heads}, got {size}")
-        self.stop_odds = checked_odds(stop_odds)
+        self.num_actions, self.stop_odds = num_actions, checked_odds(stop_odds)
         self.observation_encoder = ObservationEncoder(
             vocabulary_size,
             feature_size,
+            num_actions=num_actions,
             image_size=image_size,
             question_hidden=question_hidden,
             question_size=question_size,
@@ -122,11 +124,11 @@ class Transformer(FlatNavigator):
         )
         self.enter = nn.Linear(self.observation_encoder.size, size)
         self.blocks = nn.ModuleList([Block(size, num_heads=num_heads, dropout=dropout) for _ in range(num_layers)])
-        self.head = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, NUM_ACTIONS))
+        self.head = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, num_actions))
         slopes = 2.0 ** (-8.0 * torch.arange(1, num_heads + 1) / num_heads)
         self.register_buffer("slopes", slopes, persistent=False)
 
-    def forward(self, batch: dict) -> Float[Tensor, "S 4"]:
+    def forward(self, batch: dict) -> Float[Tensor, "S A"]:
         """Logits of the actions that count, as `decisions` lists them."""
         steps = self.enter(self.observation_encoder.along(batch))
         places = torch.arange(steps.shape[1], device=steps.device).unsqueeze(0)
@@ -144,7 +146,7 @@ class Transformer(FlatNavigator):
 
     def decide(
         self, state: TransformerState, features: Float[Tensor, "N F"], active: Bool[Tensor, " N"]
-    ) -> tuple[Float[Tensor, "N 4"], TransformerState]:
+    ) -> tuple[Float[Tensor, "N A"], TransformerState]:
         place = (state.places != UNSEEN).sum(1, keepdim=True)
         # A row that is not active attends to its own step: its output is unused, but a softmax over nothing is nan.
         places = torch.cat([state.places, place], dim=1)

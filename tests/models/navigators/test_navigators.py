@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.baselines import Lstm, Reactive
@@ -88,11 +89,40 @@ def test_forced_single_steps_equal_teacher_forcing(make, with_question):
 
 @every
 @torch.no_grad()
+def test_a_world_of_more_actions_gets_them_from_forced_steps_and_from_draws(make):
+    navigator = make(num_actions=6).eval()
+    rng = np.random.default_rng(3)
+    walks = [[FORWARD, 4, 4, 5, LEFT, STOP], [5, RIGHT, FORWARD, FORWARD, STOP]]
+    batch = walk_batch(rng, walks)
+    state, expected = navigator.initial_state(batch["questions"]), {}
+    for t in range(batch["actions"].shape[1]):
+        taken, active = batch["actions"][:, t], batch["actions"][:, t] >= 0
+        logits = logits_of(navigator, state, batch["features"][:, t], active)
+        state, _ = navigator.act(state, batch["features"][:, t], forced_action=taken, active=active)
+        expected |= {(b, t): logits[b] for b in active.nonzero().flatten().tolist()}
+    if not isinstance(navigator, Pacman):
+        can_stop = navigator.can_stop
+        kept = {k: v for k, v in expected.items() if can_stop or batch["actions"][k] != STOP}
+        found = navigator(navigator.prepare(batch))
+        torch.testing.assert_close(found, torch.stack([kept[k] for k in sorted(kept)]), rtol=1e-4, atol=1e-5)
+        columns = [a for a in range(6) if can_stop or a != STOP]
+        terms = [-logits.log_softmax(0)[columns.index(int(batch["actions"][k]))] for k, logits in kept.items()]
+        torch.testing.assert_close(navigator.loss(batch)["loss"], torch.stack(terms).mean())
+    questions, frames = questions_and_frames(600, 1)
+    noise = torch.from_numpy(rng.random((600, 2), np.float32))
+    drawn = navigator.act(navigator.initial_state(questions), frames[0], noise=noise)[1].unique().tolist()
+    assert drawn == [a for a in range(6) if navigator.can_stop or a != STOP]
+    with pytest.raises(ValueError, match="expected a world of 6 actions, got one of 4: forward"):
+        navigator.check_actions(HOUSE_ACTIONS)
+
+
+@every
+@torch.no_grad()
 def test_a_sharpened_navigator_draws_what_it_did_at_a_temperature_and_likes_the_same_best(make):
     questions, frames = questions_and_frames(4000, 1)
     plain, sharp = make(stop_odds=3.0).eval(), make(stop_odds=1.0).eval()
     sharp.load_state_dict(plain.state_dict())
-    sharpen(sharp.heads, temperature=0.25, stop_odds=3.0)
+    sharpen(sharp.heads, num_actions=4, temperature=0.25, stop_odds=3.0)
     first = [navigator.act(navigator.initial_state(questions), frames[0])[1] for navigator in (plain, sharp)]
     assert first[0].equal(first[1])
     state, active = plain.initial_state(questions), torch.ones(len(questions), dtype=torch.bool)
