@@ -200,7 +200,7 @@ class Recorder:
     def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
         if self.anew is not None:
             episodes = self.anew(scene_id, episodes)
-        walks = [walk_of(episode) for episode in episodes]
+        walks = [walk_of(episode, self.world.actions) for episode in episodes]
         goals = [Goal.of(episode) for episode in episodes]
         distances = self.world.distances(scene_id, goals, [walk.poses for walk in walks])
         poses = np.concatenate([walk.poses for walk in walks])

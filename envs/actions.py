@@ -1,12 +1,18 @@
 """`ActionSet`: the primitive actions of a world, and what they do to a pose.
 
 The first four are EmbodiedQA's, with the ids of EQA v1's path files and of MP3D-EQA (forward, left, right, stop). So
-imported walks need no translation. A world may add others after them.
+imported walks need no translation. A world may add "up" and "down" after them.
+
+Axes: N poses, H headings.
 """
 
 import math
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float64, Int64
 
 PADDED_ACTION = -1  # fills a batch of walks after the end of the shorter ones
 
@@ -22,13 +28,15 @@ class Action(IntEnum):
 
 LETTERS = "FLRSUD"  # letters of the actions by id: walks as text, see `envs.episode`
 _COMMON = tuple(action.name.lower() for action in Action)
+CLIMBS = ("up", "down")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ActionSet:
     """Names by id, sizes of the moves, and the largest number of actions of an episode.
 
-    ValueError for names that do not begin with those of `Action`, and for moves of no size.
+    Headings are whole multiples of a turn, and a full circle is a whole number of turns. So headings never drift.
+    ValueError for other names than those of `Action`, with or without "up" and "down", and for moves of no size.
     """
 
     names: tuple[str, ...] = _COMMON
@@ -38,25 +46,55 @@ class ActionSet:
     max_steps: int = 100
 
     def __post_init__(self) -> None:
-        if self.names[: len(_COMMON)] != _COMMON or len(set(self.names)) != len(self.names):
-            raise ValueError(f"names: expected {_COMMON}, then others, each once, got {self.names}")
+        if self.names not in (_COMMON, _COMMON + CLIMBS):
+            raise ValueError(f"names: expected {_COMMON}, and perhaps {CLIMBS} after them, got {self.names}")
         if not self.step_m > 0 or not 0 < self.turn_rad < 2 * math.pi or self.climb_m < 0:
             raise ValueError(
                 f"actions: expected step_m above 0, turn_rad from 0 to 2 pi and climb_m of at least 0, got {self.step_m}, "
                 f"{self.turn_rad} and {self.climb_m}"
             )
+        if abs(self.num_headings * self.turn_rad - 2 * math.pi) > 1e-6:
+            raise ValueError(f"turn_rad: expected a whole part of a circle, 2 pi / n, got {self.turn_rad}")
         if self.max_steps < 1:
             raise ValueError(f"max_steps: expected at least 1, got {self.max_steps}")
 
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def num_headings(self) -> int:
+        return round(2 * math.pi / self.turn_rad)
 
-HOUSE_ACTIONS = (
-    ActionSet()
-)  # step and turn are the paper's (Das et al. 2018, Sec. 4), 100 actions an episode too (Sec. 5)
-NUM_ACTIONS = len(HOUSE_ACTIONS)
-STEP_M = HOUSE_ACTIONS.step_m
-NUM_HEADINGS = 40
-TURN_RAD = HOUSE_ACTIONS.turn_rad
-MAX_EPISODE_ACTIONS = HOUSE_ACTIONS.max_steps
+    @cached_property
+    def headings_rad(self) -> Float64[np.ndarray, " H"]:
+        return np.arange(self.num_headings) * self.turn_rad
+
+    @cached_property
+    def step_x(self) -> Float64[np.ndarray, " H"]:
+        """Metres along X of a forward move at each heading."""
+        return np.round(-self.step_m * np.sin(self.headings_rad), 15)  # rounding makes the four straight headings exact
+
+    @cached_property
+    def step_z(self) -> Float64[np.ndarray, " H"]:
+        """Metres along Z of a forward move at each heading."""
+        return np.round(-self.step_m * np.cos(self.headings_rad), 15)
+
+    def climb(self, action: int) -> float:
+        """Metres that an action goes up."""
+        return {"up": self.climb_m, "down": -self.climb_m}.get(self.names[action], 0.0)
+
+    def heading_indices(self, headings_rad: Float64[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
+        """Headings as whole turns; ValueError for one that is not a multiple of a turn."""
+        turns = np.asarray(headings_rad, np.float64) / self.turn_rad
+        whole = np.rint(turns)
+        wrong = ~(np.abs(turns - whole) < 1e-3)
+        if wrong.any():
+            raise ValueError(
+                f"heading: expected a multiple of {self.turn_rad:.6f} rad ({math.degrees(self.turn_rad):g} degrees), got "
+                f"{float(np.asarray(headings_rad)[wrong][0])!r}"
+            )
+        return whole.astype(np.int64) % self.num_headings
+
+
+# Step and turn are the paper's (Das et al. 2018, Sec. 4), 100 actions an episode too (Sec. 5).
+HOUSE_ACTIONS = ActionSet()

@@ -2,8 +2,9 @@
 
 Every benchmark loader makes Episodes and every environment plays them. Unknown fields are None, never 0.
 
-Coordinates are metres, X right, Y up; a floor pose is (x, z, heading_rad). Heading 0 looks along -Z. It grows
-counter-clockwise seen from above, so a left turn adds to it; forward is (-sin heading, -cos heading) in (x, z).
+Coordinates are metres, X right, Y up; a pose is (x, y, z, heading_rad). y is the height of the ground under a walker,
+or of the body of an agent that flies. Heading 0 looks along -Z. It grows counter-clockwise seen from above, so a left
+turn adds to it; forward is (-sin heading, -cos heading) in (x, z).
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,14 @@ from dataclasses import KW_ONLY, asdict, dataclass
 
 from eqa.envs.reading import declared
 
-Pose = tuple[float, float, float]
+Pose = tuple[float, float, float, float]
 Point = tuple[float, float, float]
+PLAN = slice(0, 3, 2)  # x and z of a pose or a point, its place in the plan
 
 # Meanings of the coordinates of a source, apart from its scenes' own origins.
 FRAMES = {
     "house": "as above; the floor of a house is at y = 0",
-    "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the episode's `floor_y_m`",
+    "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the poses' y",
     "suncg": "as House3D reads SUNCG: metres, Y up, the plan is (x, z); boxes only, no poses",
 }
 
@@ -60,17 +62,18 @@ class Episode:
     view_points: tuple[Pose, ...] | None = None  # poses from which the answer can be seen, best first
     goal_radius_m: float | None = None  # the distance is 0 this close to a view point's position
     goal_turn_rad: float | None = None  # largest difference of a walk's last heading from a view point's
-    floor_y_m: float | None = None  # height of the floor that poses stand on
     spawns: Mapping[str, Spawn] | None = None  # "start", then "T-50", "T-30", "T-10" on the walk from there; "random"
-    walk: str | None = None  # the shortest one from "start", a letter an action: F forward, L left, R right, S stop
+    walk: str | None = (
+        None  # the shortest one from "start", a letter an action: F forward, L left, R right, U up, D down, S stop
+    )
     program: str | None = None  # the functional program of question and answer, as text
 
     def __post_init__(self) -> None:
         if self.frame not in FRAMES:
             raise ValueError(f"episode {self.episode_id!r}: frame: expected one of {list(FRAMES)}, got {self.frame!r}")
-        if self.walk is not None and (set(self.walk[:-1]) - set("FLR") or self.walk[-1:] != "S"):
+        if self.walk is not None and (set(self.walk[:-1]) - set("FLRUD") or self.walk[-1:] != "S"):
             raise ValueError(
-                f"episode {self.episode_id!r}: walk: expected letters F, L, R and a last S, got {self.walk!r}"
+                f"episode {self.episode_id!r}: walk: expected letters F, L, R, U, D and a last S, got {self.walk!r}"
             )
 
     @property

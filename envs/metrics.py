@@ -91,10 +91,16 @@ def target_shares(
 
 
 def inside_polygon(
-    positions: Float[np.ndarray, "*B D"], polygon: Sequence[tuple[float, float]]
+    positions: Float[np.ndarray, "*B 2"], polygon: Sequence[tuple[float, float]]
 ) -> Bool[np.ndarray, "*B"]:
-    """True for each (x, z, ...) inside a polygon with any number of corners (crossing rule); NaN is outside."""
-    x, z = np.asarray(positions)[..., 0], np.asarray(positions)[..., 1]
+    """True for each (x, z) inside a polygon with any number of corners (crossing rule); NaN is outside.
+
+    ValueError for anything but two columns: a pose has four.
+    """
+    positions = np.asarray(positions)
+    if positions.shape[-1] != 2:
+        raise ValueError(f"positions: expected x and z on the last axis, got shape {positions.shape}")
+    x, z = positions[..., 0], positions[..., 1]
     inside = np.zeros(x.shape, bool)
     for (xa, za), (xb, zb) in zip(polygon, [*polygon[1:], polygon[0]]):
         if za != zb:

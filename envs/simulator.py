@@ -3,7 +3,7 @@
 A world opens scenes and knows their contents; a simulator holds agents in some of its scenes. Arrays of a simulator are
 torch tensors on its device. Those on the CPU share their memory with NumPy.
 
-Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, z, heading_rad), see `envs.episode`.
+Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, y, z, heading_rad), see `envs.episode`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from eqa.envs.actions import ActionSet
 from eqa.envs.annotations import Annotations
 from eqa.envs.episode import Episode, Pose
 
-# Images by sensor: rgb (M, H, W, 3) uint8, depth (M, H, W) float32 metres, instance_id (M, H, W); pose (M, 3) float64.
+# Images by sensor: rgb (M, H, W, 3) uint8, depth (M, H, W) float32 metres, instance_id (M, H, W); pose (M, 4) float64.
 Observation = Mapping[str, Tensor]
 
 
@@ -55,7 +55,7 @@ class Walk:
     """Actions and poses. Frame t is seen at pose t, before action t; the last action is STOP and moves nothing."""
 
     actions: Int8[np.ndarray, " T"]
-    poses: Float64[np.ndarray, "T 3"]  # x, z, heading_rad
+    poses: Float64[np.ndarray, "T 4"]
 
     def last(self, num_actions: int) -> "Walk":
         """Its last `num_actions` actions, all of them if it is shorter."""
@@ -89,7 +89,7 @@ class Simulator(Protocol):
         self,
         agents: Int64[np.ndarray, " M"],
         scenes: Int64[np.ndarray, " M"],
-        poses: Float64[np.ndarray, "M P"],
+        poses: Float64[np.ndarray, "M 4"],
         goals: Sequence[Goal],
     ) -> None:
         """Puts agents at poses and gives each a goal, from which distances are measured.
@@ -107,13 +107,13 @@ class Simulator(Protocol):
         ...
 
     def look(
-        self, scenes: Int64[np.ndarray, " V"], poses: Float64[np.ndarray, "V P"], sensors: Sequence[str] = ("rgb",)
+        self, scenes: Int64[np.ndarray, " V"], poses: Float64[np.ndarray, "V 4"], sensors: Sequence[str] = ("rgb",)
     ) -> Observation:
         """Observations of an agent at any poses of loaded scenes."""
         ...
 
     @property
-    def poses(self) -> Float64[Tensor, "N P"]: ...
+    def poses(self) -> Float64[Tensor, "N 4"]: ...
 
     @property
     def distance_m(self) -> Float32[Tensor, " N"]:
@@ -141,7 +141,7 @@ class World(Protocol):
         ...
 
     def distances(
-        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ P"]]
+        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ 4"]]
     ) -> list[Float32[np.ndarray, " _"]]:
         """Geodesic metres to each goal from the poses at the same index; inf where an agent cannot be."""
         ...

@@ -4,7 +4,7 @@ An episode ends with STOP or after its world's largest number of actions (Das et
 reinforcement learning, DAgger, the page on which a person walks and the Gymnasium environment all move agents by
 `Task.step`.
 
-Axes: N episodes, one for each agent of the simulator, W of them that walk, S actions of the longest walk, P of a pose.
+Axes: N episodes, one for each agent of the simulator, W of them that walk, S actions of the longest walk.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Trajectories:
     """N recorded walks, padded: the spawn and the pose after each action, the last one included."""
 
     scenes: Int64[np.ndarray, " N"]
-    poses: Float64[np.ndarray, "N S1 P"]  # the last one repeats after the end
+    poses: Float64[np.ndarray, "N S1 4"]  # the last one repeats after the end
     distances_m: Float64[np.ndarray, "N S1"]
     regions: Int64[np.ndarray, "N S1"]
     actions: Int64[np.ndarray, "N S"]  # PADDED_ACTION after the end
@@ -89,21 +89,19 @@ class Task:
         self._scenes = np.zeros(num, np.int64)
         self._actions = np.full((num, longest), PADDED_ACTION, np.int64)
         self._refused = np.zeros((num, longest), np.bool_)
+        self._poses = np.zeros((num, longest + 1, 4))
         self._distances = np.zeros((num, longest + 1))
         self._regions = np.zeros((num, longest + 1), np.int64)
-        self._poses: np.ndarray | None = None  # the length of a pose depends on the world
 
     def begin(
         self,
         agents: Int64[np.ndarray, " W"],
         scenes: Int64[np.ndarray, " W"],
-        poses: Float64[np.ndarray, "W P"],
+        poses: Float64[np.ndarray, "W 4"],
         goals: Sequence[Goal],
     ) -> None:
         """Starts an episode for each of some agents; ValueError as in `Simulator.reset`."""
         self.simulator.reset(agents, scenes, poses, goals)
-        if self._poses is None:
-            self._poses = np.zeros((*self._distances.shape, poses.shape[1]))
         self.steps[agents], self.walking[agents], self._scenes[agents] = 0, True, scenes
         self._actions[agents], self._refused[agents] = PADDED_ACTION, False
         for record, values in zip((self._poses, self._distances, self._regions), self._now(), strict=True):

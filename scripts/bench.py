@@ -76,7 +76,7 @@ def bench_house(house: House, finder: ViewPointFinder, args: argparse.Namespace)
     floor = build_floor(house, scene, catalog.meshes, resolution=args.resolution)
     targets = [(thing.id,) for thing in house.objects]
     goals = [Goal(poses, 0.25) for poses in finder(house, targets) if poses][: args.targets]
-    starts = [sample_start(rng, far_places(floor, field)) for field in distance_fields(floor, goals)]
+    starts = [sample_start(floor, rng, far_places(floor, field)) for field in distance_fields(floor, goals)]
     searches = costs_to_go(floor, goals)
     length = np.mean([len(search.walk(start).actions) for search, start in zip(searches, starts)])
     parts = {
@@ -105,7 +105,7 @@ def bench_navigate(args: argparse.Namespace) -> None:
     simulator.reset(np.arange(args.agents), scenes, np.array(starts)[goal_of], [goals[k] for k in goal_of])
     actions = rng.choice(3, (100, args.agents), p=[0.6, 0.2, 0.2])
     best, _ = measure(
-        lambda: [(simulator.step(row), simulator.distance_m, simulator.room) for row in actions], args.repeats
+        lambda: [(simulator.step(row), simulator.distance_m, simulator.region) for row in actions], args.repeats
     )
     print(f"simulate {args.agents} agents: {actions.size / best:.0f} steps/s (move, distance, room; one thread)")
 

@@ -18,13 +18,14 @@ import numpy as np
 from jaxtyping import Float64
 from rich.table import Table
 
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.files import atomic_write, data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import QUERYABLE, load_catalog
 from eqa.envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
 from eqa.envs.house.geometry import signed_area
 from eqa.envs.house.house import House
-from eqa.envs.navigation.floor import HEADINGS_RAD, distance_fields
+from eqa.envs.navigation.floor import Floor, distance_fields
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
@@ -65,7 +66,7 @@ def measure(house: House) -> Measured:
     floor = build_floor(house, scene, catalog.meshes)
     rng = np.random.default_rng(0)
     places = floor.centres[rng.integers(floor.num_free, size=2 * PLACES)]
-    fields = distance_fields(floor, [Goal(((x, z, 0.0),), 0.05) for x, z in places[:4]])
+    fields = distance_fields(floor, [Goal(((x, floor.y_m, z, 0.0),), 0.05) for x, z in places[:4]])
     apart = np.concatenate([field[rng.integers(floor.num_free, size=PLACES)] for field in fields])
     asked = [thing for thing in house.objects if thing.category in QUERYABLE]
     values = {
@@ -75,7 +76,7 @@ def measure(house: House) -> Measured:
         "objects that are asked about": len(asked),
         "distinct categories asked about": len({thing.category for thing in asked}),
         "walking distance": apart,
-        "sight line": _sight_lines(scene, places, rng),
+        "sight line": _sight_lines(scene, floor, places, rng),
         "triangles": _num_triangles(scene, catalog.meshes) / 1000,
     }
     return Measured(
@@ -92,12 +93,13 @@ def _num_triangles(scene: Scene, furniture: Meshes) -> int:
 
 
 def _sight_lines(
-    scene: Scene, places: Float64[np.ndarray, "P 2"], rng: np.random.Generator
+    scene: Scene, floor: Floor, places: Float64[np.ndarray, "P 2"], rng: np.random.Generator
 ) -> Float64[np.ndarray, " P"]:
     """Metres to the farthest thing at eye height in one view from each place; a window counts as its pane."""
     renderer = Renderer(Camera(height_px=56, width_px=56), ("depth",))
     renderer.load([scene])
-    poses = np.column_stack([places, HEADINGS_RAD[rng.integers(len(HEADINGS_RAD), size=len(places))]])
+    headings = HOUSE_ACTIONS.headings_rad[rng.integers(HOUSE_ACTIONS.num_headings, size=len(places))]
+    poses = floor.stand(places, headings)
     depth = renderer.render(np.zeros(len(poses), np.int32), poses)["depth"][:, 28]
     across = (2 * (np.arange(56) + 0.5) / 56 - 1) * np.tan(np.pi / 6)
     seen = np.where(np.isfinite(depth), depth, 0) * np.hypot(1, across)

@@ -31,7 +31,6 @@ from hydra.utils import instantiate
 
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS
-from eqa.envs.actions import Action
 from eqa.envs.progress import console
 from eqa.models.evaluation.human import SPAWNS, Game, collect, tasks_of
 from eqa.models.evaluation.replays import Replays
@@ -74,7 +73,7 @@ class PlayServer(ThreadingHTTPServer):
         if path == "/begin":
             self.game.begin()
         elif path == "/act":
-            names = [action.name.lower() for action in Action]
+            names = self.game.world.actions.names
             if sent.get("action") not in names or not isinstance(sent.get("step"), int):
                 raise ValueError(f"act: expected an action of {names} and a step, got {sent}")
             self.game.act(names.index(sent["action"]), sent["step"])

@@ -10,6 +10,7 @@ import numpy as np
 import shapely
 from PIL import Image, ImageDraw, ImageFont
 
+from eqa.envs.episode import PLAN, Pose
 from eqa.envs.files import data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
@@ -66,20 +67,20 @@ def contact_sheet(house: House, num_views: int, *, seed: int) -> Image.Image:
 
 
 def random_poses(house: House, floor: Floor, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, 3) poses: free places, one room after another, looking somewhere past the room's middle.
+    """(count, 4) poses: free places, one room after another, looking somewhere past the room's middle.
 
     Rooms that are too full to stand in are left out.
     """
     x, z = floor.centres.T
     inside = [np.flatnonzero(_covers(room.polygon, x, z)) for room in house.rooms]
     rooms = [room for room, places in enumerate(inside) if len(places)]
-    poses: list[tuple[float, float, float]] = []
+    poses: list[Pose] = []
     while len(poses) < count:
         room = rooms[len(poses) % len(rooms)]
         polygon, place = house.rooms[room].polygon, rng.choice(inside[room])
         target = np.mean(polygon, axis=0) + rng.normal(0, 0.7, 2)
         heading = np.arctan2(-(target[0] - x[place]), -(target[1] - z[place]))
-        poses.append((x[place], z[place], round(heading / np.radians(9)) * np.radians(9)))
+        poses.append((x[place], floor.y_m, z[place], round(heading / np.radians(9)) * np.radians(9)))
     return np.array(poses)
 
 
@@ -101,7 +102,7 @@ def labelled_plan(house: House, scene: Scene, poses: np.ndarray) -> Image.Image:
     for room in house.rooms:
         x, z = np.mean(room.polygon, axis=0)
         draw.text(pixel(x, z), room.type, (200, 0, 0), _font(15), anchor="mm", stroke_width=2, stroke_fill="white")
-    for number, (x, z, heading) in enumerate(poses):
+    for number, (x, z, heading) in enumerate(poses[:, [0, 2, 3]]):
         tip = pixel(x - 0.6 * np.sin(heading), z - 0.6 * np.cos(heading))
         draw.line([pixel(x, z), tip], (0, 90, 255), 3)
         draw.text(pixel(x, z), str(number), (0, 60, 220), _font(14), anchor="mm", stroke_width=2, stroke_fill="white")
@@ -109,7 +110,7 @@ def labelled_plan(house: House, scene: Scene, poses: np.ndarray) -> Image.Image:
 
 
 def _caption(house: House, number: int, pose: np.ndarray, instances: np.ndarray) -> str:
-    room = next((r.type for r in house.rooms if contains(r.polygon, (pose[0], pose[1]))), "nowhere")
+    room = next((r.type for r in house.rooms if contains(r.polygon, tuple(pose[PLAN]))), "nowhere")
     seen = np.bincount(instances.ravel(), minlength=len(house.objects) + 1)
     names = [
         f"{thing.color or ''} {thing.category}".strip()

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 from eqa.data.demonstrations.spawn_settings import RANDOM_HEADING, SpawnPoint, spawn_point
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import MAX_EPISODE_ACTIONS
+from eqa.envs.actions import ActionSet
 
 NEAREST = 3  # smallest number of actions, STOP included, from a spawn to the end
 
@@ -42,10 +42,13 @@ class SpawnCurriculum:
                 f"spawn: expected start >= {NEAREST}, step >= 0 and random_heading from 0 to 1, got {self}"
             )
 
-    def draw_spawn(self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator) -> SpawnPoint:
+    def draw_spawn(
+        self, demos: Demonstrations, row: int, *, epoch: int, rng: np.random.Generator, actions: ActionSet
+    ) -> SpawnPoint:
         farthest = min(int(demos.lengths[row]), self.start + self.step * epoch)
         left = int(rng.integers(min(NEAREST, farthest), farthest + 1))
-        return spawn_point(demos, row, f"T-{left}{RANDOM_HEADING if rng.random() < self.random_heading else ''}")
+        turned = RANDOM_HEADING if rng.random() < self.random_heading else ""
+        return spawn_point(demos, row, f"T-{left}{turned}", actions)
 
 
 class RLEpisodes(Dataset):
@@ -53,7 +56,7 @@ class RLEpisodes(Dataset):
 
     - rows (M,) of the demonstrations;
     - known (M,), the number of the demonstration's actions that are history;
-    - poses (M, 3) float64 of the spawns;
+    - poses (M, 4) float64 of the spawns;
     - questions (M, L), padded with 0;
     - noise (M, K, 2), uniform numbers to draw actions with.
 
@@ -66,10 +69,12 @@ class RLEpisodes(Dataset):
         vocabulary: Vocabulary,
         spawns: Sequence[SpawnPoint],
         *,
+        max_steps: int,
         samples: int = 1,
         seed: Sequence[int] = (),
     ) -> None:
         self.demos, self.spawns, self.samples, self.seed = demos, list(spawns), samples, list(seed)
+        self.max_steps = max_steps
         self.questions = [torch.tensor(vocabulary.encode(e.question)) for e in demos.episodes]
 
     def __len__(self) -> int:
@@ -77,12 +82,12 @@ class RLEpisodes(Dataset):
 
     def __getitems__(self, chosen: Sequence[int]) -> dict[str, torch.Tensor]:
         spawns = [self.spawns[i] for i in chosen for _ in range(self.samples)]
-        size = (self.samples, MAX_EPISODE_ACTIONS, 2)
+        size = (self.samples, self.max_steps, 2)
         noise = [np.random.default_rng([*self.seed, i]).random(size, np.float32) for i in chosen]
         return {
             "rows": torch.tensor([s.row for s in spawns], dtype=torch.int64),
             "known": torch.tensor([s.known for s in spawns], dtype=torch.int64),
-            "poses": torch.tensor([s.pose for s in spawns], dtype=torch.float64).reshape(-1, 3),
+            "poses": torch.tensor([s.pose for s in spawns], dtype=torch.float64).reshape(-1, 4),
             "questions": pad_sequence([self.questions[s.row] for s in spawns], batch_first=True),
             "noise": torch.from_numpy(np.concatenate(noise)),
         }

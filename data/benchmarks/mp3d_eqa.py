@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping
-from math import atan2, cos, hypot, pi, sin
+from math import atan2, cos, dist, pi, sin
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from eqa.data.benchmarks import as_question
 from eqa.data.benchmarks.mp3d_schema import check, check_episode
 from eqa.data.vocabulary import Vocabulary, tokenize
-from eqa.envs.actions import LETTERS, TURN_RAD, Action
+from eqa.envs.actions import HOUSE_ACTIONS, LETTERS, Action
 from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
 from eqa.envs.files import atomic_write
 from eqa.envs.habitat.export import DATASET, STAGE
@@ -32,7 +32,6 @@ UNKNOWN_ANSWER = "<unk>"
 UNKNOWN_TYPE = "unknown"
 OURS = "eqa"  # the key under `info`
 IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # fields that the layout itself holds
-SAME_FLOOR_M = 0.5  # a view point further above or below the start is on another storey
 CLOSE = 1e-3  # metres and radians within which a stored path is a walk of ours
 UPRIGHT = 1e-3  # most of a quaternion's x and z for a turn about Y
 
@@ -73,10 +72,10 @@ def write_mp3d_eqa(
 
 def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa") -> dict:
     """An entry of `episodes`; see `write_mp3d_eqa`."""
-    floor_y, start = _floor(episode), _start(episode)
+    start = _start(episode)
     walk = [LETTERS.index(letter) for letter in episode.walk or ""]
-    points = [{**_state(pose, floor_y), "action": action} for pose, action in zip(_poses(start, walk), walk)]
-    state = _state(start, floor_y)
+    points = [{**_state(pose), "action": action} for pose, action in zip(_poses(start, walk), walk)]
+    state = _state(start)
     ours = {k: v for k, v in episode.to_dict().items() if k not in IN_PLACE and v is not None}
     entry = {
         "episode_id": str(number),
@@ -84,7 +83,7 @@ def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: s
         "start_position": state["position"],
         "start_rotation": state["rotation"],
         "info": {OURS: ours},
-        "goals": [_goal(episode, floor_y)],
+        "goals": [_goal(episode, start[1])],
         "shortest_paths": [points] if points else None,
         "question": {
             "question_text": episode.question,
@@ -101,16 +100,15 @@ def from_entry(entry: Mapping, *, where: str = "episode") -> Episode:
     """The episode of an entry that `check_episode` has let pass.
 
     The first of several goals gives target and room, all give view points. A shortest path that our moves do not make
-    is dropped. So are view points that lean or lie on another storey: a pose is (x, z, heading) on one floor.
+    is dropped. So are view points that lean: a pose turns about Y alone.
     """
-    x, floor_y, z = map(float, entry["start_position"])
     heading = _heading(entry["start_rotation"])
     if heading is None:
         raise ValueError(f"{where}: start_rotation: expected a turn about Y alone, got {entry['start_rotation']}")
-    start = (x, z, heading)
-    walk = _walk(entry.get("shortest_paths"), start, floor_y)
+    start = (*map(float, entry["start_position"]), heading)
+    walk = _walk(entry.get("shortest_paths"), start)
     views = [view for goal in entry["goals"] for view in goal.get("view_points") or ()]
-    poses = [pose for view in views if (pose := _pose(view, floor_y)) is not None]
+    poses = [pose for view in views if (pose := _pose(view)) is not None]
     goal = entry["goals"][0] if entry["goals"] else {}
     episode = Episode(
         episode_id=str(entry["episode_id"]),
@@ -125,7 +123,6 @@ def from_entry(entry: Mapping, *, where: str = "episode") -> Episode:
         touched=_touched(entry["goals"]),
         view_points=tuple(poses) or None,
         goal_radius_m=goal.get("radius"),
-        floor_y_m=floor_y,
         spawns={"start": Spawn(start, num_actions=len(walk) if walk else None)},
         walk=walk,
     )
@@ -144,40 +141,33 @@ def _heading(rotation: list[float]) -> float | None:
     if max(abs(x), abs(z)) > UPRIGHT:
         return None
     heading = 2 * atan2(y, w) % (2 * pi)
-    turns = round(heading / TURN_RAD)
-    if abs(heading - turns * TURN_RAD) < 1e-9:
-        heading = turns * TURN_RAD
+    turn_rad = HOUSE_ACTIONS.turn_rad
+    turns = round(heading / turn_rad)
+    if abs(heading - turns * turn_rad) < 1e-9:
+        heading = turns * turn_rad
     return heading if heading < 2 * pi else 0.0
 
 
-def _state(pose: Pose, floor_y: float) -> dict[str, list[float]]:
-    x, z, heading = pose
-    return {"position": [x, floor_y, z], "rotation": heading_to_rotation(heading)}
+def _state(pose: Pose) -> dict[str, list[float]]:
+    return {"position": list(pose[:3]), "rotation": heading_to_rotation(pose[3])}
 
 
 def _poses(start: Pose, actions: list[int]) -> list[Pose]:
     """The pose before each action."""
-    return [tuple(pose) for pose in replay(start, np.array(actions, np.int8)).poses.tolist()]
+    return [tuple(pose) for pose in replay(start, np.array(actions, np.int8), HOUSE_ACTIONS).poses.tolist()]
 
 
-def _pose(state: Mapping, floor_y: float) -> Pose | None:
-    x, y, z = map(float, state["position"])
+def _pose(state: Mapping) -> Pose | None:
     heading = _heading(state["rotation"]) if state.get("rotation") else None
-    return None if heading is None or abs(y - floor_y) > SAME_FLOOR_M else (x, z, heading)
-
-
-def _floor(episode: Episode) -> float:
-    if episode.floor_y_m is None and episode.frame == "house":
-        return 0.0
-    if episode.floor_y_m is None or episode.frame not in ("house", "habitat"):
-        raise ValueError(
-            f"episode {episode.episode_id!r}: expected poses in the frame house, or habitat with floor_y_m, got frame "
-            f"{episode.frame!r} and floor_y_m {episode.floor_y_m}; MP3D-EQA cannot hold it"
-        )
-    return episode.floor_y_m
+    return None if heading is None else (*map(float, state["position"]), heading)
 
 
 def _start(episode: Episode) -> Pose:
+    if episode.frame not in ("house", "habitat"):
+        raise ValueError(
+            f"episode {episode.episode_id!r}: frame: expected house or habitat, got {episode.frame!r}; MP3D-EQA cannot "
+            "hold it"
+        )
     if episode.start is None:
         raise ValueError(
             f"episode {episode.episode_id!r}: MP3D-EQA needs a place to start from, expected spawns with 'start', got "
@@ -205,7 +195,7 @@ def _goal(episode: Episode, floor_y: float) -> dict:
         raise ValueError(
             f"episode {episode.episode_id!r}: MP3D-EQA needs the target's place, expected touched or view_points, got none"
         )
-    x, _, z = _middle(target) if target else (episode.view_points[0][0], floor_y, episode.view_points[0][1])
+    x, _, z = _middle(target) if target else episode.view_points[0][:3]
     on_floor = target is None or target.low != target.high
     room = next((e.name for e in episode.touched or () if e.kind == "room" and e.id == episode.target_room), None)
     is_object = target is None or target.kind == "object"
@@ -217,7 +207,7 @@ def _goal(episode: Episode, floor_y: float) -> dict:
         "object_category": target.name if target and is_object else None,
         "room_id": _text(episode.target_room),
         "room_name": room,
-        "view_points": [_state(pose, floor_y) for pose in episode.view_points or ()],
+        "view_points": [_state(pose) for pose in episode.view_points or ()],
     }
 
 
@@ -245,26 +235,25 @@ def _touched(goals: list[Mapping]) -> tuple[Entity, ...] | None:
     return tuple(found) or None
 
 
-def _walk(paths: list[list[Mapping]] | None, start: Pose, floor_y: float) -> str | None:
+def _walk(paths: list[list[Mapping]] | None, start: Pose) -> str | None:
     """The first path as letters; None if there is none or its points differ from our moves' poses."""
     points = paths[0] if paths else []
     actions = [point.get("action") for point in points]
     if not actions or actions[-1] != Action.STOP or set(actions[:-1]) - {Action.FORWARD, Action.LEFT, Action.RIGHT}:
         return None
-    turns = start[2] / TURN_RAD
+    turns = start[3] / HOUSE_ACTIONS.turn_rad
     if abs(turns - round(turns)) > CLOSE:
         return None
     for point, pose in zip(points, _poses(start, actions)):
-        x, y, z = point["position"]
         heading = _heading(point["rotation"])
-        if heading is None or not _same((x, z, heading), pose) or abs(y - floor_y) > CLOSE:
+        if heading is None or not _same((*point["position"], heading), pose):
             return None
     return "".join(LETTERS[action] for action in actions)
 
 
 def _same(a: Pose, b: Pose) -> bool:
-    turn = abs((a[2] - b[2] + pi) % (2 * pi) - pi)
-    return hypot(a[0] - b[0], a[1] - b[1]) < CLOSE and turn < CLOSE
+    turn = abs((a[3] - b[3] + pi) % (2 * pi) - pi)
+    return dist(a[:3], b[:3]) < CLOSE and turn < CLOSE
 
 
 def _restored(episode: Episode, ours: object, where: str) -> Episode:
@@ -272,11 +261,10 @@ def _restored(episode: Episode, ours: object, where: str) -> Episode:
     try:
         held = {name: getattr(episode, name) for name in IN_PLACE}
         whole = Episode.from_dict({**ours, **held})
-        start, floor_y = _start(whole), _floor(whole)
+        start = _start(whole)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: info.{OURS}: {error}") from None
-    agree = _same(start, episode.start) and abs(floor_y - episode.floor_y_m) < CLOSE
-    if not agree or whole.target_object != episode.target_object:
+    if not _same(start, episode.start) or whole.target_object != episode.target_object:
         raise ValueError(
             f"{where}: info.{OURS} does not fit start or goal: one of them was changed; remove info.{OURS} to read the rest"
         )

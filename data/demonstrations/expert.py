@@ -23,7 +23,7 @@ class Expert:
         self.plans: list[Walk | None] = [None] * len(self.planners)
         self.step = [0] * len(self.planners)
 
-    def __call__(self, poses: Float64[np.ndarray, "N 3"], active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
+    def __call__(self, poses: Float64[np.ndarray, "N 4"], active: Bool[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
         """The next action of each agent: STOP at the goal and for inactive agents. ValueError if no walk leads on."""
         lost = [n for n in np.flatnonzero(active).tolist() if not self._on_plan(n, poses[n])]
         for n, walk in zip(lost, side_by_side(lambda n: self.planners[n](tuple(poses[n].tolist())), lost)):

@@ -29,7 +29,7 @@ LEAST_SEEN, MANY_OTHERS = 0.003, 5
 
 
 def to_best_views(
-    world: World, scene_id: str, episodes: Sequence[Episode], spawn_poses: Float64[np.ndarray, "N 3"]
+    world: World, scene_id: str, episodes: Sequence[Episode], spawn_poses: Float64[np.ndarray, "N 4"]
 ) -> list[Int8[np.ndarray, " _"]]:
     """The actions, STOP last, from each pose to the best view of its episode's target, with exactly its heading.
 
@@ -47,7 +47,7 @@ def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list
     other things of the target's room. View points come ordered by the share of the view that the target fills.
     """
     goals = [Goal.of(episode) for episode in episodes]
-    poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 3)
+    poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 4)
     of_episode = np.repeat(np.arange(len(goals)), [len(goal.view_points) for goal in goals])
     targets = np.array([episode.target_object or 0 for episode in episodes])[of_episode]
     scores = worths(view_contents(world, scene_id, poses, targets))
@@ -68,7 +68,7 @@ class ViewContents:
 
 
 def view_contents(
-    world: World, scene_id: str, poses: Float64[np.ndarray, "V 3"], targets: Int64[np.ndarray, " V"]
+    world: World, scene_id: str, poses: Float64[np.ndarray, "V 4"], targets: Int64[np.ndarray, " V"]
 ) -> ViewContents:
     """Contents of the views at `poses`, with targets' ids (0 for none); a wider picture shows their surroundings."""
     simulator = world.open([scene_id], num_agents=1, camera=WIDE)
@@ -97,7 +97,7 @@ def worths(seen: ViewContents) -> Float64[np.ndarray, " V"]:
 
 
 def _planned(
-    world: World, scene_id: str, choices: Sequence[Sequence[Goal]], spawn_poses: Float64[np.ndarray, "N 3"]
+    world: World, scene_id: str, choices: Sequence[Sequence[Goal]], spawn_poses: Float64[np.ndarray, "N 4"]
 ) -> list[Int8[np.ndarray, " _"]]:
     """Plans to the first reachable goal of each list."""
     if len(choices) != len(spawn_poses):

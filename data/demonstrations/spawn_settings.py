@@ -17,9 +17,8 @@ from zlib import crc32
 import numpy as np
 
 from eqa.data.demonstrations.storage import Demonstrations
-from eqa.envs.actions import NUM_HEADINGS
+from eqa.envs.actions import ActionSet
 from eqa.envs.episode import Pose
-from eqa.envs.navigation.floor import HEADINGS_RAD
 
 BACK = (10, 30, 50)
 RANDOM_HEADING = " random heading"
@@ -38,8 +37,10 @@ class SpawnPoint:
     left: int | None  # its remaining actions, None for a spawn off the demonstration
 
 
-def spawn_point(demos: Demonstrations, row: int, setting: str) -> SpawnPoint | None:
-    """Question `row` in a spawn setting; None if it does not count. ValueError for an unknown setting."""
+def spawn_point(demos: Demonstrations, row: int, setting: str, actions: ActionSet) -> SpawnPoint | None:
+    """Question `row` in a spawn setting of a world with these actions; None if it does not count.
+
+    ValueError for an unknown setting."""
     episode, length = demos.episodes[row], int(demos.lengths[row])
     if setting == RANDOM:
         spawn = (episode.spawns or {}).get(RANDOM)
@@ -50,12 +51,13 @@ def spawn_point(demos: Demonstrations, row: int, setting: str) -> SpawnPoint | N
     left, looks_anywhere = int(named[1]), named[2] is not None
     if left > length:
         return None
-    x, z, heading_rad = demos.poses[int(demos.offsets[row]) + length - left].tolist()
+    *place, heading_rad = demos.poses[int(demos.offsets[row]) + length - left].tolist()
     if not looks_anywhere:
-        return SpawnPoint(setting, row, (x, z, heading_rad), length - left, left)
+        return SpawnPoint(setting, row, (*place, heading_rad), length - left, left)
     seed = f"{episode.episode_id} T-{left} turned"  # an older name of the setting, which keeps its headings the same
     rng = np.random.default_rng(crc32(seed.encode()))
-    return SpawnPoint(setting, row, (x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])), 0, None)
+    heading_rad = float(actions.headings_rad[rng.integers(actions.num_headings)])
+    return SpawnPoint(setting, row, (*place, heading_rad), 0, None)
 
 
 def current_name(setting: str) -> str:

@@ -4,8 +4,8 @@ Each split is one HDF5 file. S counts frames over all episodes, E episodes, F fe
 `offsets[i]:offsets[i + 1]`. Its frame t is seen just before its action t (the last action is STOP).
 
     features    (S, F) float16   the frozen encoder's output
-    actions     (S,)   int8      envs.actions.Action
-    poses       (S, 3) float64   x, z, heading_rad of the frame
+    actions     (S,)   int8      ids of an envs.actions.ActionSet
+    poses       (S, 4) float64   x, y, z, heading_rad of the frame
     distance_m  (S,)   float32   geodesic distance to the goal region
     offsets     (E+1,) int64
     episodes    (E,)   string    envs.episode.Episode as JSON
@@ -26,13 +26,13 @@ import h5py
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from eqa.envs.actions import NUM_ACTIONS
+from eqa.envs.actions import LETTERS
 from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed
 
 FORMAT = "eqa-demonstrations"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 REBUILD = "python scripts/make_demos.py rebuilds it"
 CHECKED_AT_ONCE = 1 << 20  # numbers of features: as many as fit a core's cache
 
@@ -48,7 +48,7 @@ class Demonstrations:
     offsets: Int[np.ndarray, " E1"]
     features: np.ndarray
     actions: Int[np.ndarray, " S"]
-    poses: Float[np.ndarray, "S 3"]
+    poses: Float[np.ndarray, "S 4"]
     distance_m: Float[np.ndarray, " S"]
     targets: Int[np.ndarray, " S"]  # the expert's actions; `actions` unless the file has others
 
@@ -105,7 +105,7 @@ def _check_sizes(file: h5py.File, most: int) -> None:
 def _check(demos: Demonstrations) -> None:
     """Raises ValueError for arrays that do not agree, or hold values impossible in a walk."""
     num_frames, offsets = len(demos.features), demos.offsets
-    expected = {"poses": (num_frames, 3)} | dict.fromkeys(("actions", "distance_m", "targets"), (num_frames,))
+    expected = {"poses": (num_frames, 4)} | dict.fromkeys(("actions", "distance_m", "targets"), (num_frames,))
     for name, shape in {**expected, "offsets": (len(demos.episodes) + 1,)}.items():
         if getattr(demos, name).shape != shape:
             raise ValueError(f"{name}: expected {shape} for the features, got {getattr(demos, name).shape}")
@@ -116,8 +116,8 @@ def _check(demos: Demonstrations) -> None:
         raise ValueError(f"offsets: expected a frame or more for each episode, and 0 to {num_frames} in all")
     for name in ("actions", "targets"):
         values = getattr(demos, name)
-        if not ((values >= 0) & (values < NUM_ACTIONS)).all():
-            raise ValueError(f"{name}: expected 0 to {NUM_ACTIONS - 1}, got {values.min()} to {values.max()}")
+        if not ((values >= 0) & (values < len(LETTERS))).all():
+            raise ValueError(f"{name}: expected 0 to {len(LETTERS) - 1}, got {values.min()} to {values.max()}")
     for name in ("poses", "distance_m"):
         if not np.isfinite(getattr(demos, name)).all():
             raise ValueError(f"{name}: expected finite numbers, got others")
@@ -140,7 +140,7 @@ class Recording:
     lengths: Int[np.ndarray, " E"]
     features: Float[np.ndarray, "S F"]
     actions: Int[np.ndarray, " S"]
-    poses: Float[np.ndarray, "S 3"]
+    poses: Float[np.ndarray, "S 4"]
     distance_m: Float[np.ndarray, " S"]
 
     def save(self, path: Path, configuration: Mapping) -> None:
@@ -169,7 +169,7 @@ def write(
     columns = {
         "features": ("f2", (num_features,)),
         "actions": ("i1", ()),
-        "poses": ("f8", (3,)),
+        "poses": ("f8", (4,)),
         "distance_m": ("f4", ()),
     }
     with atomic_write(path) as aside, h5py.File(aside, "w", libver="latest") as file:

@@ -32,13 +32,13 @@ from eqa.data.questions.storage import FORMAT, FORMAT_VERSION, QuestionSet
 from eqa.data.questions.templates import Generator, Question
 from eqa.data.questions.view_points import GOAL_RADIUS_M, GOAL_TURNS, Target, ViewPoints, Visible, overview
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import TURN_RAD
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Entity, Episode, Point
 from eqa.envs.files import fingerprint
 from eqa.envs.house.generator import HUMAN, SPLITS
 from eqa.envs.house.house import House
 
-GENERATOR = "questions-7"  # raise with every change of questions, or of the poses that show their answers
+GENERATOR = "questions-8"  # raise with every change of questions, or of the poses that show their answers
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 
@@ -308,7 +308,11 @@ def _with_spawns(
 
 
 def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
-    goal = {} if view_points is None else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": GOAL_TURNS * TURN_RAD}
+    goal = (
+        {}
+        if view_points is None
+        else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": GOAL_TURNS * HOUSE_ACTIONS.turn_rad}
+    )
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -320,7 +324,6 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
         target_room=question.room,
         touched=_entities(question, house),
         view_points=view_points,
-        floor_y_m=0.0,
         program=question.program,
         **goal,
     )

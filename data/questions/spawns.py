@@ -16,8 +16,8 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
-from eqa.envs.actions import MAX_EPISODE_ACTIONS
-from eqa.envs.episode import Episode, Pose, Spawn
+from eqa.envs.actions import HOUSE_ACTIONS
+from eqa.envs.episode import PLAN, Episode, Pose, Spawn
 from eqa.envs.house.build import CLEARANCE_M, build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
@@ -32,7 +32,7 @@ AddSpawns = Callable[[House, Sequence[Episode]], list[Episode | None]]
 
 SPAWNS = (10, 30, 50)
 STARTS_TRIED = 8
-FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over MAX_EPISODE_ACTIONS, which is cut off
+FARTHEST_M = 14.0  # walks start at most so far from their target: more takes over an episode's actions, and is cut off
 ABOUT_M = 0.5  # how much nearer or farther than drawn a walk may begin
 
 
@@ -72,7 +72,7 @@ def add_spawns(house: House, episodes: Sequence[Episode]) -> list[Episode | None
         if walk is None or long is None:
             with_spawns[row] = None
             continue
-        walk = walk.last(MAX_EPISODE_ACTIONS)
+        walk = walk.last(HOUSE_ACTIONS.max_steps)
         field = fields[distinct[goals[index]]]
         spawns = _along(house, floor, field, walk)
         spawns["random"] = _spawn(house, floor, field, long, len(long.actions))
@@ -100,7 +100,7 @@ def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Ep
     walked = []
     for episode, goal, walk in zip(episodes, goals, _walks(floor, roomy, wanted), strict=True):
         if walk is not None:
-            walk = walk.last(MAX_EPISODE_ACTIONS)
+            walk = walk.last(HOUSE_ACTIONS.max_steps)
             spawns = _along(house, floor, fields[distinct[goal]], walk)
             episode = replace(episode, spawns=spawns, walk=letters(walk.actions))
         walked.append(episode)
@@ -134,8 +134,8 @@ def _walks(floor: Floor, roomy: Floor, wanted: Sequence[tuple[Goal, Callable[[],
 
 def _draw_pose(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "P 2"]) -> Pose:
     """The first of some draws that lies on the roomy floor, if one does."""
-    drawn = [sample_start(rng, places) for _ in range(STARTS_TRIED)]
-    return drawn[int(np.argmax(roomy.is_free(np.array(drawn))))]
+    drawn = [sample_start(roomy, rng, places) for _ in range(STARTS_TRIED)]
+    return drawn[int(np.argmax(roomy.is_free(np.array(drawn)[:, PLAN])))]
 
 
 def _along(house: House, floor: Floor, field: np.ndarray, walk: Walk) -> dict[str, Spawn]:
@@ -150,16 +150,16 @@ def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_action
     return Spawn(
         pose=pose,
         num_actions=num_actions,
-        distance_m=round(float(distances_at(floor, field, np.array([pose]))[0]), 3),
+        distance_m=round(float(distances_at(floor, field, np.array([pose[PLAN]]))[0]), 3),
         num_rooms=len(np.unique(rooms_at(house, walk.last(num_actions).poses))),
     )
 
 
-def rooms_at(house: House, poses: Float64[np.ndarray, "T 3"]) -> Int64[np.ndarray, " T"]:
+def rooms_at(house: House, poses: Float64[np.ndarray, "T 4"]) -> Int64[np.ndarray, " T"]:
     """Index of the room that each pose is in; inside a wall between rooms the last one, at first the next."""
     rooms = np.full(len(poses), -1)
     for index, room in enumerate(house.rooms):
-        rooms[inside_polygon(poses, room.polygon)] = index
+        rooms[inside_polygon(poses[:, PLAN], room.polygon)] = index
     known = np.flatnonzero(rooms >= 0)
     before = np.maximum(np.searchsorted(known, np.arange(len(poses)), side="right") - 1, 0)
     return rooms[known[before]] if len(known) else rooms

@@ -19,7 +19,7 @@ from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines
 
 FORMAT = "eqa-questions"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 REBUILD = "python scripts/make_questions.py rebuilds it"
 
 

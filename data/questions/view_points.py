@@ -19,13 +19,13 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 from numba import njit
 
-from eqa.envs.actions import NUM_HEADINGS, TURN_RAD
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Pose
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
 from eqa.envs.metrics import inside_polygon
-from eqa.envs.navigation.floor import HEADINGS_RAD, Floor, side_by_side
+from eqa.envs.navigation.floor import Floor, side_by_side
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Instances, Scene
@@ -33,6 +33,7 @@ from eqa.envs.rendering.scene import Instances, Scene
 GOAL_RADIUS_M = 0.2  # a walk may end this far beside a view point,
 GOAL_TURNS = 1  # and turned this far to either side: the target is in view all the same
 VIEW_RAD = radians(60)  # an agent's view, as wide as it is high
+NUM_HEADINGS, HEADINGS_RAD = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.headings_rad
 COLUMNS_A_TURN = 6
 NUM_COLUMNS = NUM_HEADINGS * COLUMNS_A_TURN
 COLUMNS_A_VIEW = round(NUM_COLUMNS * VIEW_RAD / (2 * pi))
@@ -95,7 +96,7 @@ def view_points(
         ids = sorted({i for target in of_group for i in target})
         column_of = np.zeros(len(house.objects) + 1, np.int64)
         column_of[ids] = np.arange(1, len(ids) + 1)
-        shares = look_around(renderer, index, grid[used], column_of)
+        shares = look_around(renderer, index, floor.stand(grid[used], np.zeros(len(used))), column_of)
         place_of = np.full(len(grid), -1)
         place_of[used] = np.arange(len(used))
         for place in places:
@@ -103,14 +104,14 @@ def view_points(
             stand = np.flatnonzero(near[target[0]] & (place_of >= 0))
             x, z = house.objects[target[0] - 1].position[::2]
             toward = np.arctan2(grid[stand, 0] - x, grid[stand, 1] - z)
-            heading = np.round(toward % (2 * pi) / TURN_RAD).astype(np.int64) % NUM_HEADINGS
+            heading = np.round(toward % (2 * pi) / HOUSE_ACTIONS.turn_rad).astype(np.int64) % NUM_HEADINGS
             beside = (heading[:, None] + np.arange(-GOAL_TURNS, GOAL_TURNS + 1)) % NUM_HEADINGS
             seen = shares[place_of[stand][:, None, None], beside[:, :, None], column_of[np.asarray(target)]]
             visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
             score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
             order = np.argsort(-score, kind="stable")
             order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
-            poses = np.column_stack([grid[stand], HEADINGS_RAD[heading]])[order]
+            poses = floor.stand(grid[stand], HEADINGS_RAD[heading])[order]
             found[place] = tuple(map(tuple, poses.tolist())) or None
     return found
 
@@ -175,7 +176,7 @@ def _overview(corners: Sequence[tuple[float, float]], floor: Floor, keep: int, e
     order = np.argsort(-score, axis=None, kind="stable")
     order = order[score.ravel()[order] >= enough_share * score.max()][:keep]
     place, heading = np.unravel_index(order, score.shape)
-    return tuple(map(tuple, np.column_stack([places[place], HEADINGS_RAD[heading]]).tolist()))
+    return tuple(map(tuple, floor.stand(places[place], HEADINGS_RAD[heading]).tolist()))
 
 
 def _in_sight(
@@ -229,9 +230,10 @@ def _near(house: House, object_id: int, grid: Float64[np.ndarray, "P 2"], within
 
 
 def look_around(
-    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 2"], column_of: Int64[np.ndarray, " I"]
+    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 4"], column_of: Int64[np.ndarray, " I"]
 ) -> Float32[np.ndarray, "P D O"]:
     """The share of a view's solid angle that objects fill, from each place at each heading that an agent can have.
+    The places' own headings do not count.
 
     `column_of` gives each instance id's place on the last axis. A view's upper and lower edges count as equally far
     from the horizon all along, at their mean. `renderer` has the camera DRAWN.
@@ -247,7 +249,8 @@ def look_around(
     shares = np.empty((len(places), NUM_HEADINGS, column_of.max() + 1), np.float32)
     for first in range(0, len(places), PLACES_AT_ONCE):
         part = slice(first, first + PLACES_AT_ONCE)
-        poses = np.column_stack([np.repeat(places[part], NUM_DRAWN, 0), np.tile(turns, len(places[part]))])
+        poses = np.repeat(places[part], NUM_DRAWN, 0)
+        poses[:, 3] = np.tile(turns, len(places[part]))
         seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
         rounds = seen.reshape(-1, NUM_DRAWN, *seen.shape[1:])
         halves = zip(np.array_split(shares[part], 2), np.array_split(rounds, 2), strict=True)

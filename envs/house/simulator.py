@@ -16,9 +16,9 @@ from jaxtyping import Bool, Float32, Float64, Int, Int64
 from numba import njit
 from torch import Tensor
 
-from eqa.envs.actions import HOUSE_ACTIONS, NUM_HEADINGS
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.annotations import Annotations
-from eqa.envs.episode import Episode, Pose
+from eqa.envs.episode import PLAN, Episode, Pose
 from eqa.envs.eqa import EQAVectorEnv
 from eqa.envs.house.build import CLEARANCE_M, annotations, build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
@@ -26,17 +26,13 @@ from eqa.envs.house.house import House
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
 from eqa.envs.navigation.floor import (
     FORWARD,
-    HEADINGS_RAD,
     LEFT,
     RIGHT,
-    STEP_X,
-    STEP_Z,
     Floor,
     cell_at,
     distance_fields,
     distances_at,
     free_index,
-    heading_indices,
     way_is_free,
 )
 from eqa.envs.rendering.camera import Camera
@@ -84,12 +80,12 @@ class HouseWorld:
         return annotations(self.house(scene_id))
 
     def distances(
-        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ P"]]
+        self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ 4"]]
     ) -> list[Float32[np.ndarray, " _"]]:
         """See `envs.simulator.World`; equal goals share a distance field."""
         floor, distinct = self._ready(scene_id).floor, {goal: k for k, goal in enumerate(dict.fromkeys(goals))}
         fields = distance_fields(floor, list(distinct))
-        return [distances_at(floor, fields[distinct[goal]], at) for goal, at in zip(goals, poses, strict=True)]
+        return [distances_at(floor, fields[distinct[goal]], at[:, PLAN]) for goal, at in zip(goals, poses, strict=True)]
 
     def shortest_walks(
         self, scene_id: str, goals: Sequence[Goal], starts: Sequence[Pose], *, or_none: bool = False
@@ -161,7 +157,7 @@ class HouseSimulator:
         self._slot_of: dict[tuple[int, Goal], int] = {}  # least recently used first
         self._ready = np.zeros(self.num_agents, np.bool_)
         self._scene, self._slot = np.zeros(self.num_agents, np.int64), np.full(self.num_agents, -1, np.int64)
-        self._position = np.zeros((self.num_agents, 2))
+        self._position, self._height = np.zeros((self.num_agents, 2)), np.zeros(self.num_agents)
         self._heading = np.zeros(self.num_agents, np.int64)
 
     @property
@@ -180,7 +176,7 @@ class HouseSimulator:
         self,
         agents: Int64[np.ndarray, " M"],
         scenes: Int64[np.ndarray, " M"],
-        poses: Float64[np.ndarray, "M 3"],
+        poses: Float64[np.ndarray, "M 4"],
         goals: Sequence[Goal],
     ) -> None:
         """Puts agents at poses and gives each its goal; missing distance fields are computed side by side.
@@ -195,15 +191,18 @@ class HouseSimulator:
             )
         if not np.isin(scenes, np.arange(len(self.houses))).all():
             raise ValueError(f"scenes: expected 0 to {len(self.houses) - 1}, got {scenes}")
-        headings = heading_indices(poses[:, 2])
+        headings = self.actions.heading_indices(poses[:, 3])
+        ground = np.array([floor.y_m for floor in self.floors])[scenes]
+        if not (np.abs(poses[:, 1] - ground) < 1e-3).all():
+            raise ValueError(f"poses: expected y on the ground, {ground.tolist()} m, got {poses[:, 1].tolist()}")
         for k in np.unique(scenes):
-            stands = self.floors[k].is_free(poses[scenes == k])
+            stands = self.floors[k].is_free(poses[scenes == k][:, PLAN])
             if not stands.all():
                 bad = tuple(poses[scenes == k][~stands][0].tolist())
                 raise ValueError(f"house {self.houses[k].id}: an agent cannot stand at {bad}; start it on free floor")
         slots = self._slots(agents, [(int(k), goal) for k, goal in zip(scenes, goals)])
         self._scene[agents], self._slot[agents], self._heading[agents] = scenes, slots, headings
-        self._position[agents] = poses[:, :2]
+        self._position[agents], self._height[agents] = poses[:, PLAN], ground
         self._ready[agents] = True
 
     def _slots(self, agents, wanted):
@@ -240,7 +239,7 @@ class HouseSimulator:
         collided = np.zeros(self.num_agents, np.bool_)
         _move(
             self._position, self._heading, collided, actions.cpu().numpy().astype(np.int64), self._scene,
-            self._free, self._origin, self._cell_m, STEP_X, STEP_Z,
+            self._free, self._origin, self._cell_m, self.actions.step_x, self.actions.step_z,
         )  # fmt: skip
         return torch.from_numpy(collided)
 
@@ -253,7 +252,7 @@ class HouseSimulator:
         return self.look(self._scene[chosen], self._poses()[chosen], sensors)
 
     def look(
-        self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 3"], sensors: Sequence[str] = ("rgb",)
+        self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 4"], sensors: Sequence[str] = ("rgb",)
     ) -> dict[str, Tensor]:
         """Observations of an agent at any poses."""
         drawn = [name for name in sensors if name != "pose"]
@@ -263,11 +262,12 @@ class HouseSimulator:
         return {name: torch.from_numpy(image) for name, image in images.items()}
 
     @property
-    def poses(self) -> Float64[Tensor, "N 3"]:
+    def poses(self) -> Float64[Tensor, "N 4"]:
         return torch.from_numpy(self._poses())
 
-    def _poses(self) -> Float64[np.ndarray, "N 3"]:
-        return np.concatenate([self._position, HEADINGS_RAD[self._heading][:, None]], axis=1)
+    def _poses(self) -> Float64[np.ndarray, "N 4"]:
+        x, z = self._position.T
+        return np.stack([x, self._height, z, self.actions.headings_rad[self._heading]], axis=1)
 
     @property
     def distance_m(self) -> Float32[Tensor, " N"]:
@@ -324,9 +324,9 @@ def _pack_rooms(houses):
 def _move(position, heading, collided, actions, scene, free, origin, cell_m, step_x, step_z):
     for n in range(actions.size):
         if actions[n] == LEFT:
-            heading[n] = (heading[n] + 1) % NUM_HEADINGS
+            heading[n] = (heading[n] + 1) % step_x.size
         elif actions[n] == RIGHT:
-            heading[n] = (heading[n] + NUM_HEADINGS - 1) % NUM_HEADINGS
+            heading[n] = (heading[n] + step_x.size - 1) % step_x.size
         elif actions[n] == FORWARD:
             k, h = scene[n], heading[n]
             x, z = position[n, 0], position[n, 1]

@@ -1,6 +1,6 @@
 """Shortest walks in actions: from a pose to a goal with the fewest moves that the simulator really makes.
 
-A backward search from the goal, breadth first over a lattice of poses (cells of 10 cm, 40 headings), gives the
+A backward search from the goal, breadth first over a lattice of poses (cells of 10 cm, a floor's headings), gives the
 cost-to-go. Each lattice state keeps the exact position by which it was reached first, so step lengths do not drift (as
 in hybrid A*, Dolgov et al. 2008). A forward A* from the start over the simulator's own moves takes the cost-to-go as
 its heuristic, so its walks can be replayed bit for bit. Many walks are equally short. The search takes one that turns
@@ -18,17 +18,14 @@ import numpy as np
 from jaxtyping import Float64, Int16, Int32, UInt64
 from numba import njit
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
-from eqa.envs.episode import Pose
+from eqa.envs.actions import Action, ActionSet
+from eqa.envs.episode import PLAN, Pose
 from eqa.envs.navigation.floor import (
     FORWARD,
     LEFT,
     RIGHT,
-    STEP_X,
-    STEP_Z,
     Floor,
     cell_at,
-    heading_indices,
     in_goal_disc,
     side_by_side,
     way_is_free,
@@ -60,31 +57,32 @@ class CostToGo:
 
     def estimate(self, pose: Pose) -> int:
         """Moves that a pose needs, by the lattice alone: right to a few in a hundred; -1 if no walk was found."""
-        row, column = (int((at - corner) / LATTICE_M) for at, corner in zip(pose[1::-1], self.floor.origin[::-1]))
-        return int(self.cost[self.lattice.place[row, column], int(heading_indices(np.array(pose[2:]))[0])])
+        column, row = (int((at - corner) / LATTICE_M) for at, corner in zip(pose[PLAN], self.floor.origin, strict=True))
+        heading = int(self.floor.actions.heading_indices(np.array(pose[3:]))[0])
+        return int(self.cost[self.lattice.place[row, column], heading])
 
     def walk(self, start: Pose) -> Walk:
         """The shortest walk from any pose; NoWalk if there is none."""
-        floor = self.floor
-        if not floor.is_free(np.array([start]))[0]:
+        floor, moves = self.floor, self.floor.actions
+        if not floor.is_free(np.array([start[PLAN]]))[0]:
             raise NoWalk(f"{floor.scene_id}: unreachable start, an agent cannot stand at {start}")
-        heading = int(heading_indices(np.array(start[2:]))[0])
+        heading = int(moves.heading_indices(np.array(start[3:]))[0])
         actions = np.empty(LONGEST, np.int8)
         length = _search(
             actions,
             self.lattice.place,
             self.cost,
-            _views(self.goal),
+            _views(self.goal, moves),
             self.goal.radius_m,
-            *start[:2],
+            *start[PLAN],
             heading,
-            STEP_X,
-            STEP_Z,
+            moves.step_x,
+            moves.step_z,
             *floor.grid,
         )
         if length < 0:
             raise NoWalk(f"{floor.scene_id}: no walk found from {start} to {self.goal.view_points}")
-        return replay(start, actions[:length].copy())
+        return replay(start, actions[:length].copy(), moves)
 
     def action(self, pose: Pose) -> Action:
         """The expert's action at any pose, for instance at one that a learner has reached."""
@@ -104,8 +102,13 @@ class Lattice:
 
     @classmethod
     def of(cls, floor: Floor) -> "Lattice":
+        if floor.actions.num_headings > 1 << HEADING_BITS:
+            raise ValueError(
+                f"turn_rad: expected at most {1 << HEADING_BITS} headings to search walks, got {floor.actions.num_headings}"
+            )
         side = int(np.ceil(floor.free.shape[0] * floor.cell_m / LATTICE_M))
-        return cls(*_lattice(floor.free, floor.cell_m, side, STEP_X, STEP_Z))
+        moves = floor.actions
+        return cls(*_lattice(floor.free, floor.cell_m, side, moves.step_m, moves.step_x, moves.step_z))
 
 
 def costs_to_go(floor: Floor, goals: Sequence[Goal]) -> list[CostToGo]:
@@ -153,9 +156,13 @@ def shortest_walks(
 
 def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose] = ()) -> CostToGo:
     """Searches until all `starts` are reached, or everywhere if there are none."""
-    cost = np.empty((len(lattice.surely_free), NUM_HEADINGS), np.int16)
-    asked = np.array([(x, z, heading_indices(np.array([a]))[0]) for x, z, a in starts], np.float64).reshape(-1, 3)
-    arrays = (cost, lattice.place, lattice.surely_free, _views(goal), goal.radius_m, asked, STEP_X, STEP_Z)
+    moves = floor.actions
+    cost = np.empty((len(lattice.surely_free), moves.num_headings), np.int16)
+    asked = np.array([(x, z, moves.heading_indices(np.array([a]))[0]) for x, _, z, a in starts], np.float64).reshape(
+        -1, 3
+    )
+    views, steps = _views(goal, moves), (moves.step_x, moves.step_z)
+    arrays = (cost, lattice.place, lattice.surely_free, views, goal.radius_m, asked, *steps)
     if not _cost_to_go(*arrays, *floor.grid):
         raise NoWalk(
             f"{floor.scene_id}: unreachable target, no free pose within {goal.radius_m} m of {goal.view_points}"
@@ -163,13 +170,13 @@ def _backward(floor: Floor, goal: Goal, lattice: Lattice, starts: Sequence[Pose]
     return CostToGo(floor, goal, lattice, cost)
 
 
-def _views(goal: Goal) -> Float64[np.ndarray, "P 3"]:
+def _views(goal: Goal, moves: ActionSet) -> Float64[np.ndarray, "P 3"]:
     """View points as (x, z, heading index), once for each heading of a walk's end there."""
     views = np.array(goal.view_points, np.float64)
-    turns = int(goal.turn_rad / TURN_RAD + 1e-9)
+    turns = int(goal.turn_rad / moves.turn_rad + 1e-9)
     beside = np.arange(-turns, turns + 1)
-    headings = (heading_indices(views[:, 2])[:, None] + beside) % NUM_HEADINGS
-    return np.column_stack([np.repeat(views[:, :2], len(beside), axis=0), headings.ravel()])
+    headings = (moves.heading_indices(views[:, 3])[:, None] + beside) % moves.num_headings
+    return np.column_stack([np.repeat(views[:, PLAN], len(beside), axis=0), headings.ravel()])
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -187,7 +194,7 @@ def _is_goal(views, radius, x, z, heading, free, ox, oz, cell_m):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _lattice(free, cell_m, side, step_x, step_z):
+def _lattice(free, cell_m, side, step_m, step_x, step_z):
     """The arrays of a `Lattice`.
 
     The samples of the move from a cell's middle lie half a cell apart at most. So a move from elsewhere in the cell
@@ -214,9 +221,9 @@ def _lattice(free, cell_m, side, step_x, step_z):
                 elif count:
                     place[i, j] = used
                     used += 1
-    samples = int(np.ceil(STEP_M / LATTICE_M))
-    down, across = np.empty((NUM_HEADINGS, samples), np.int64), np.empty((NUM_HEADINGS, samples), np.int64)
-    for heading in range(NUM_HEADINGS):
+    samples, num_headings = int(np.ceil(step_m / LATTICE_M)), step_x.size
+    down, across = np.empty((num_headings, samples), np.int64), np.empty((num_headings, samples), np.int64)
+    for heading in range(num_headings):
         for k in range(samples):
             share = (k + 1) / samples / LATTICE_M
             down[heading, k] = int(np.floor(0.5 + step_z[heading] * share))
@@ -226,7 +233,7 @@ def _lattice(free, cell_m, side, step_x, step_z):
     for i in range(margin, side - margin):
         for j in range(margin, side - margin):
             if clear[i, j]:
-                for heading in range(NUM_HEADINGS):
+                for heading in range(num_headings):
                     passes = True
                     for k in range(samples):
                         passes &= clear[i + down[heading, k], j + across[heading, k]]
@@ -251,7 +258,7 @@ def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z,
     that they stay in the cache: one word a cell marks reached poses, a bit a heading, and only two layers of poses are
     held, the current one and the next.
     """
-    side = place.shape[0]
+    side, num_headings = place.shape[0], step_x.size
     flat = cost.ravel()
     flat[:] = -1
     reached = np.zeros(cost.shape[0], np.uint64)
@@ -275,7 +282,7 @@ def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z,
                     and _is_goal(views[v : v + 1], radius, px, pz, heading, free, ox, oz, cell_m)
                 ):
                     reached[cell] |= _bit(heading)
-                    flat[cell * NUM_HEADINGS + heading] = 0
+                    flat[cell * num_headings + heading] = 0
                     at[count], x[count], z[count] = (cell << HEADING_BITS) + heading, px, pz
                     count += 1
     found, depth, last = count, np.int16(0), np.int16(32767)
@@ -284,12 +291,12 @@ def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z,
         for pose in range(count):
             px, pz = x[pose], z[pose]
             cell, heading = at[pose] >> HEADING_BITS, at[pose] & ((1 << HEADING_BITS) - 1)
-            left = heading + 1 if heading + 1 < NUM_HEADINGS else 0
-            right = heading - 1 if heading > 0 else NUM_HEADINGS - 1
+            left = heading + 1 if heading + 1 < num_headings else 0
+            right = heading - 1 if heading > 0 else num_headings - 1
             for turned in (left, right):
                 if not reached[cell] & _bit(turned):
                     reached[cell] |= _bit(turned)
-                    flat[cell * NUM_HEADINGS + turned] = depth
+                    flat[cell * num_headings + turned] = depth
                     next_at[entered], next_x[entered], next_z[entered] = (cell << HEADING_BITS) + turned, px, pz
                     entered += 1
             bx, bz = px - step_x[heading], pz - step_z[heading]
@@ -305,7 +312,7 @@ def _cost_to_go(cost, place, surely_free, views, radius, starts, step_x, step_z,
                 if not way_is_free(free, ox, oz, cell_m, bx, bz, step_x[heading], step_z[heading]):
                     continue
             reached[cell] |= _bit(heading)
-            flat[cell * NUM_HEADINGS + heading] = depth
+            flat[cell * num_headings + heading] = depth
             next_at[entered], next_x[entered], next_z[entered] = (cell << HEADING_BITS) + heading, bx, bz
             entered += 1
         if starts.shape[0] and last == 32767 and _all_reached(reached, place, starts, ox, oz):
@@ -349,7 +356,7 @@ def _search(out, place_of, cost, views, radius, start_x, start_z, start_heading,
     guess[0] = max(
         _guess(place_of, cost, int((start_z - oz) / LATTICE_M), int((start_x - ox) / LATTICE_M), start_heading), 0
     )
-    total = int(guess[0])
+    total, num_headings = int(guess[0]), step_x.size
     top[total] = 0
     used, goal = 1, -1
     while total < top.size and used < MAX_NODES - 3:
@@ -368,12 +375,12 @@ def _search(out, place_of, cost, views, radius, start_x, start_z, start_heading,
                     continue
                 nx, nz = nx + step_x[nh], nz + step_z[nh]
             else:
-                nh = (nh + (1 if move == LEFT else NUM_HEADINGS - 1)) % NUM_HEADINGS
+                nh = (nh + (1 if move == LEFT else num_headings - 1)) % num_headings
             g = np.int16(moves[node] + 1)
-            slot = _slot(place, _place(nx - ox, nz - oz, nh))
+            slot = _slot(place, _place(nx - ox, nz - oz, nh, num_headings))
             if place[slot] != 0 and fewest[slot] <= g:
                 continue
-            place[slot], fewest[slot] = _place(nx - ox, nz - oz, nh), g
+            place[slot], fewest[slot] = _place(nx - ox, nz - oz, nh, num_headings), g
             h = _guess(place_of, cost, int((nz - oz) / LATTICE_M), int((nx - ox) / LATTICE_M), nh)
             if h < 0:
                 h = guess[node]
@@ -410,9 +417,9 @@ def _guess(place_of, cost, row, column, heading):
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def _place(x, z, heading):
+def _place(x, z, heading, num_headings):
     """A number above 0 for poses that count as one."""
-    return ((int(x / SAME_PLACE_M) << 24) + int(z / SAME_PLACE_M)) * NUM_HEADINGS + heading + 1
+    return ((int(x / SAME_PLACE_M) << 24) + int(z / SAME_PLACE_M)) * num_headings + heading + 1
 
 
 @njit(inline="always", error_model="numpy")

@@ -1,10 +1,9 @@
-"""`Floor`: the free floor of a house, an agent's moves on it, and geodesic distances from anywhere to a goal.
+"""`Floor`: free level ground, an agent's moves on it, and geodesic distances from anywhere to a goal.
 
 An agent is a cylinder that fits on `free` cells. A forward move is all or nothing: it is refused if any sample along
-it, one per cell or closer, is not free. Headings are whole multiples of a turn and are kept as such (0..39), so they
-never drift. See `envs.episode` for the frame.
+it, one per cell or closer, is not free. See `envs.episode` for the frame.
 
-Axes: N poses, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64
+Axes: N positions, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64
 cells.
 """
 
@@ -18,27 +17,26 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64
 from numba import get_num_threads, njit
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
-from eqa.envs.episode import Pose
+from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
+from eqa.envs.episode import PLAN, Pose
 from eqa.envs.navigation.geodesic import march
 from eqa.envs.simulator import Goal
 
 FORWARD, LEFT, RIGHT = int(Action.FORWARD), int(Action.LEFT), int(Action.RIGHT)
-HEADINGS_RAD = np.arange(NUM_HEADINGS) * TURN_RAD
-STEP_X = np.round(-STEP_M * np.sin(HEADINGS_RAD), 15)  # rounding makes the four straight headings exact
-STEP_Z = np.round(-STEP_M * np.cos(HEADINGS_RAD), 15)
 BLOCK = 64
 Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The reachable part of one house on a square grid. `free` is one connected area that never touches the border."""
+    """The reachable part of one scene on a square grid. `free` is one connected area that never touches the border."""
 
     scene_id: str
     origin: tuple[float, float]  # (x, z) of the grid's corner, metres
     cell_m: float
     free: Bool[np.ndarray, "G G"]
+    y_m: float = 0.0  # height of the ground
+    actions: ActionSet = HOUSE_ACTIONS
 
     def __post_init__(self):
         border = (self.free[0], self.free[-1], self.free[:, 0], self.free[:, -1])
@@ -69,8 +67,15 @@ class Floor:
         rows, columns = np.nonzero(self.free)
         return (np.stack([columns, rows], axis=1) + 0.5) * self.cell_m + np.asarray(self.origin)
 
-    def is_free(self, positions: Float64[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
-        """True for positions that an agent can stand at; columns after x and z are ignored."""
+    def stand(
+        self, positions: Float64[np.ndarray, "N 2"], headings_rad: Float64[np.ndarray, " N"]
+    ) -> Float64[np.ndarray, "N 4"]:
+        """Poses on the ground at positions (x, z)."""
+        x, z = np.asarray(positions, np.float64).T
+        return np.column_stack([x, np.full(len(x), self.y_m), z, headings_rad])
+
+    def is_free(self, positions: Float64[np.ndarray, "N 2"]) -> Bool[np.ndarray, " N"]:
+        """True for positions (x, z) that an agent can stand at."""
         return free_cells(self, positions) >= 0
 
     def expand(self, field: Float32[np.ndarray, " C"]) -> Float32[np.ndarray, "G G"]:
@@ -86,7 +91,7 @@ def goal_mask(floor: Floor, goal: Goal) -> Bool[np.ndarray, "G G"]:
     ValueError names the house and the goal if there is no such cell.
     """
     mask = np.zeros(floor.free.shape, np.bool_)
-    for x, z, _ in goal.view_points:
+    for x, z in (view[PLAN] for view in goal.view_points):
         _mark_disc(mask, *floor.grid, x, z, goal.radius_m)
     if not mask.any():
         raise ValueError(
@@ -115,17 +120,23 @@ def side_by_side(task: Callable[[Item], Result], items: Iterable[Item]) -> list[
         return list(pool.map(task, items))
 
 
-def free_cells(floor: Floor, positions: Float64[np.ndarray, "N D"]) -> Int64[np.ndarray, " N"]:
-    """Index of each position's cell among the free cells (the axis C of a field), -1 for a blocked position."""
+def free_cells(floor: Floor, positions: Float64[np.ndarray, "N 2"]) -> Int64[np.ndarray, " N"]:
+    """Index of the cell of each position (x, z) among the free cells (the axis C of a field), -1 for a blocked one.
+
+    ValueError for anything but two columns: a pose has four.
+    """
+    positions = np.asarray(positions, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 2:
+        raise ValueError(f"positions: expected shape (N, 2) of x and z, got {positions.shape}; give poses[:, PLAN]")
     cells = np.empty(len(positions), np.int64)
-    _free_cells(cells, floor.block_start, np.asarray(positions, np.float64), *floor.grid)
+    _free_cells(cells, floor.block_start, positions, *floor.grid)
     return cells
 
 
 def distances_at(
-    floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N D"]
+    floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N 2"]
 ) -> Float32[np.ndarray, " N"]:
-    """Geodesic metres at positions or poses (x, z, ...); inf at blocked ones."""
+    """Geodesic metres at positions (x, z); inf at blocked ones."""
     cells = free_cells(floor, positions)
     return np.where(cells >= 0, field[cells], np.float32(np.inf))
 
@@ -139,22 +150,10 @@ def far_places(
     return floor.centres[(field >= np.partition(reached, first)[first]) & (field <= within_m)]
 
 
-def sample_start(rng: np.random.Generator, places: Float64[np.ndarray, "F 2"]) -> Pose:
+def sample_start(floor: Floor, rng: np.random.Generator, places: Float64[np.ndarray, "F 2"]) -> Pose:
     """A random pose at one of the places, with any heading."""
     x, z = places[rng.integers(len(places))].tolist()
-    return x, z, float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])
-
-
-def heading_indices(headings_rad: Float64[np.ndarray, " N"]) -> Int64[np.ndarray, " N"]:
-    """Headings as whole turns, 0..39; ValueError for one that is not a multiple of a turn."""
-    turns = np.asarray(headings_rad, np.float64) / TURN_RAD
-    whole = np.rint(turns)
-    wrong = ~(np.abs(turns - whole) < 1e-3)
-    if wrong.any():
-        raise ValueError(
-            f"heading: expected a multiple of {TURN_RAD:.6f} rad (9 degrees), got {float(np.asarray(headings_rad)[wrong][0])!r}"
-        )
-    return whole.astype(np.int64) % NUM_HEADINGS
+    return x, floor.y_m, z, float(floor.actions.headings_rad[rng.integers(floor.actions.num_headings)])
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

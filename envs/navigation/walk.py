@@ -6,9 +6,8 @@ Axes: T actions of a walk including STOP.
 import numpy as np
 from jaxtyping import Int8
 
-from eqa.envs.actions import LETTERS, NUM_HEADINGS, Action
+from eqa.envs.actions import LETTERS, Action, ActionSet
 from eqa.envs.episode import Episode, Pose
-from eqa.envs.navigation.floor import FORWARD, HEADINGS_RAD, LEFT, STEP_X, STEP_Z, heading_indices
 from eqa.envs.simulator import Walk
 
 
@@ -17,27 +16,34 @@ def letters(actions: Int8[np.ndarray, " T"]) -> str:
     return "".join(LETTERS[action] for action in actions.tolist())
 
 
-def walk_of(episode: Episode) -> Walk:
-    """The walk of an episode, replayed from its start; ValueError if it has none."""
+def walk_of(episode: Episode, actions: ActionSet) -> Walk:
+    """The walk of an episode, replayed from its start; ValueError if it has none, or an action that is not known."""
     if episode.walk is None or episode.start is None:
         raise ValueError(
             f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
         )
-    actions = np.array([LETTERS.index(letter) for letter in episode.walk], np.int8)
-    return replay(episode.start, actions)
+    ids = np.array([LETTERS.index(letter) for letter in episode.walk], np.int8)
+    if ids.max() >= len(actions):
+        raise ValueError(
+            f"episode {episode.episode_id!r}: walk: expected the actions {actions.names}, got {episode.walk}"
+        )
+    return replay(episode.start, ids, actions)
 
 
-def replay(start: Pose, actions: Int8[np.ndarray, " T"]) -> Walk:
+def replay(start: Pose, taken: Int8[np.ndarray, " T"], actions: ActionSet) -> Walk:
     """The poses of a walk that is known to be free, by the additions that the simulator makes.
 
     ValueError if `start` does not look along a whole turn.
     """
-    poses = np.empty((len(actions), 3))
-    x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])
-    for t, action in enumerate(actions):
-        poses[t] = x, z, HEADINGS_RAD[heading]
-        if action == FORWARD:
-            x, z = x + STEP_X[heading], z + STEP_Z[heading]
+    poses = np.empty((len(taken), 4))
+    (x, y, z), heading = start[:3], int(actions.heading_indices(np.array(start[3:]))[0])
+    headings_rad, step_x, step_z = actions.headings_rad, actions.step_x, actions.step_z
+    for t, action in enumerate(taken):
+        poses[t] = x, y, z, headings_rad[heading]
+        if action == Action.FORWARD:
+            x, z = x + step_x[heading], z + step_z[heading]
+        elif action in (Action.LEFT, Action.RIGHT):
+            heading = (heading + (1 if action == Action.LEFT else -1)) % actions.num_headings
         elif action != Action.STOP:
-            heading = (heading + (1 if action == LEFT else -1)) % NUM_HEADINGS
-    return Walk(actions, poses)
+            y += actions.climb(action)
+    return Walk(taken, poses)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole with square pixels, `height_m` above the floor; a positive pitch looks up."""
+    """A pinhole with square pixels, `height_m` above the pose's y; a positive pitch looks up."""
 
     height_px: int = 224
     width_px: int = 224
@@ -33,10 +33,10 @@ class Camera:
     def focal_px(self) -> float:
         return self.height_px / 2 / np.tan(np.radians(self.vertical_fov_deg) / 2)
 
-    def views(self, poses: Float[np.ndarray, "N 3"]) -> Float[np.ndarray, "N 12"]:
-        """Rows right, down, forward in the world, then the position, for poses (x, z, heading)."""
-        x, z, heading = poses.T
+    def views(self, poses: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 12"]:
+        """Rows right, down, forward in the world, then the position, for poses (x, y, z, heading)."""
+        x, y, z, heading = poses.T
         c, s = np.cos(heading), np.sin(heading)
         cp, sp = np.full_like(x, np.cos(self.pitch_rad)), np.full_like(x, np.sin(self.pitch_rad))
-        zero, height = np.zeros_like(x), np.full_like(x, self.height_m)
-        return np.stack([c, zero, -s, -s * sp, -cp, -c * sp, -s * cp, sp, -c * cp, x, height, z], axis=1)
+        zero = np.zeros_like(x)
+        return np.stack([c, zero, -s, -s * sp, -cp, -c * sp, -s * cp, sp, -c * cp, x, y + self.height_m, z], axis=1)

@@ -58,12 +58,11 @@ class Renderer:
         *,
         sensors: Sequence[str] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, z, heading_rad) of poses (N, 3).
+        """Draws view n of scene scene_index[n] (N,) from poses[n] = (x, y, z, heading_rad) of poses (N, 4).
 
         Gives the chosen ones of rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W)
         uint8 and instance_id (N, H, W) uint16: `sensors`, else the renderer's own. `out` are arrays to write into (an
-        earlier result), so that nothing is
-        allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
+        earlier result), so that nothing is allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
         """
         scene_index, poses = self.checked(scene_index, poses)
         return self.draw(scene_index, self.camera.views(poses), out, sensors=sensors)
@@ -73,8 +72,8 @@ class Renderer:
         if self._world is None:
             raise ValueError("render: no scenes are loaded; call load(scenes) first")
         scene_index, poses = np.asarray(scene_index), np.asarray(poses, np.float64)
-        if poses.ndim != 2 or poses.shape[1] != 3:
-            raise ValueError(f"poses: expected shape (N, 3) of x, z, heading_rad, got {poses.shape}")
+        if poses.ndim != 2 or poses.shape[1] != 4:
+            raise ValueError(f"poses: expected shape (N, 4) of x, y, z, heading_rad, got {poses.shape}")
         if scene_index.shape != poses.shape[:1] or scene_index.dtype.kind not in "iu":
             raise ValueError(
                 f"scene_index: expected {len(poses)} integers, one per pose, "

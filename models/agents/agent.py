@@ -1,7 +1,6 @@
 """`Agent`: the interface of all that walks and answers, and `EpisodeBatch`, the episodes that it plays.
 
-Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, P of a pose, R steps that
-are left.
+Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, R steps that are left.
 """
 
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Float32, Float64, Int, Int64
 
+from eqa.envs.actions import HOUSE_ACTIONS, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.simulator import Observation, World
 
@@ -27,10 +27,15 @@ class EpisodeBatch:
     question_ids: Int64[torch.Tensor, "N L"]  # words of the agent's vocabulary
     features: Float[torch.Tensor, "N T F"]  # of the frames before the spawn
     actions: Int64[torch.Tensor, "N T"]
-    poses: Float64[np.ndarray, "N P"]  # the spawns
+    poses: Float64[np.ndarray, "N 4"]  # the spawns
     episodes: list[Episode]
     world: World | None
     remaining: list[Int[np.ndarray, " _"] | None]  # the rest of the demonstration; None for spawns off it
+
+    @property
+    def action_set(self) -> ActionSet:
+        """The actions of the world; those of houses without a world."""
+        return HOUSE_ACTIONS if self.world is None else self.world.actions
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,25 @@ Axes: N agents, W of them that walk, H W image.
 import numpy as np
 from jaxtyping import Int64
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M, Action
-from eqa.envs.navigation.floor import heading_indices
+from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
+from eqa.envs.episode import PLAN
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch, Walker
-from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, choose, working_memory
+from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, Moves, choose, working_memory
 from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, add_views, block_ahead, empty_maps
+
+
+def within_map(actions: ActionSet) -> bool:
+    """True if no episode leads off the map."""
+    return actions.max_steps * actions.step_m <= FARTHEST_M
 
 
 class FrontierAgent(Walker):
     """Walks to the nearest frontier, looks again after each action, and stops after a full turn with no frontier left.
 
-    `per_turn_m` is the distance that a frontier costs extra for each turn of 9 degrees needed to look at it. At 0 the
+    `per_turn_m` is the distance that a frontier costs extra for each 9 degrees to turn
+    to look at it. At 0 the
     plain nearest counts, and most of an episode is spent turning: Yamauchi's robot saw all round, a camera sees 60
     degrees. A frontier counts if at least `smallest` of the nine cells around its unknown one are unknown. `camera` is
     the one that takes the depth images.
@@ -39,9 +45,18 @@ class FrontierAgent(Walker):
             )
         self.rays = Rays.of(self.camera)
         self.memory = working_memory()
-        self.per_turn, self.smallest = round(per_turn_m / CELL_M * PER_CELL), smallest
+        self.per_turn_m, self.smallest = per_turn_m, smallest
 
     def reset(self, batch: EpisodeBatch) -> None:
+        """Starts with empty maps; ValueError for a world whose episodes may lead off them."""
+        actions = batch.action_set
+        if not within_map(actions):
+            raise ValueError(
+                f"actions: expected steps that lead at most {FARTHEST_M} m away, got {actions.max_steps} of {actions.step_m} m"
+            )
+        self.actions, self.moves = actions, Moves.of(actions)
+        of_turn_m = self.per_turn_m * actions.turn_rad / HOUSE_ACTIONS.turn_rad
+        self.per_turn = round(of_turn_m / CELL_M * PER_CELL)
         self.spawns = batch.poses
         self.state, self.clearance = empty_maps(len(batch.poses))
         self.before = np.full_like(batch.poses, np.nan)
@@ -59,18 +74,18 @@ class FrontierAgent(Walker):
         active[agents] = True
         depth, poses = np.zeros((len(active), *size), np.float32), self.spawns.copy()
         depth[agents], poses[agents] = seen, now
-        places = poses - self.spawns * [1, 1, 0]
-        if not (np.abs(places[:, :2]) <= FARTHEST_M).all():
+        places = poses - self.spawns * [1, 1, 1, 0]
+        if not (np.abs(places[:, PLAN]) <= FARTHEST_M).all():
             raise ValueError(f"poses: expected at most {FARTHEST_M} m from the spawn, got one further; begin anew")
         refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
         maps = (self.state, self.clearance)
-        block_ahead(*maps, refused, places, STEP_M)
+        block_ahead(*maps, refused, places, self.actions.step_m)
         add_views(*maps, depth, active, places, self.rays)
         actions = np.full(len(active), Action.STOP, np.int64)
-        headings, options = heading_indices(places[:, 2]), (self.per_turn, self.smallest)
-        choose(actions, self.aims, *maps, active, places, headings, *options, self.memory)
+        headings, options = self.actions.heading_indices(places[:, 3]), (self.per_turn, self.smallest)
+        choose(actions, self.aims, *maps, active, places, headings, self.moves, *options, self.memory)
         done = actions == NOTHING_LEFT
         self.looked_round += done
-        actions[done] = np.where(self.looked_round[done] > NUM_HEADINGS, Action.STOP, Action.LEFT)
+        actions[done] = np.where(self.looked_round[done] > self.actions.num_headings, Action.STOP, Action.LEFT)
         self.moved, self.before = actions, poses
         return actions[agents]

@@ -15,16 +15,17 @@ from eqa.models.agents.agent import EpisodeBatch, Walker
 
 
 class RandomAgent(Walker):
-    """Moves forward, left and right with equal probability and never stops; the draws are a function of the seed."""
+    """Takes all actions but STOP with equal probability; the draws are a function of the seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
     def reset(self, batch: EpisodeBatch) -> None:
-        self.num = len(batch.questions)
+        self.num, self.num_actions = len(batch.questions), len(batch.action_set)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        return self.rng.integers(Action.STOP, size=self.num)[agents]
+        drawn = self.rng.integers(self.num_actions - 1, size=self.num)[agents]
+        return drawn + (drawn >= Action.STOP)
 
 
 class ForwardAgent(Walker):

@@ -320,6 +320,12 @@ def paper_estimates() -> list[dict]:
     return out
 
 
+def longest_walk(lines: Lines) -> int:
+    """Actions of the longest walk of all lines; 0 without `distances`."""
+    rows = (row for of_line in lines.rows.values() for of_seed in of_line.values() for row in of_seed)
+    return max((len(row.distances) - 1 for row in rows if row.distances is not None), default=0)
+
+
 def distances_by_step(lines: Lines, agent: str, spawn: str, num_steps: int) -> Float64[np.ndarray, "S Q T"] | None:
     """Metres to the target after each of `num_steps` actions, of each seed; a stopped agent stays in place.
 

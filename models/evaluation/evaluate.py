@@ -31,14 +31,14 @@ from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.questions.balance import MajorityBaseline
 from eqa.data.questions.counts import tally
 from eqa.data.source import Source
-from eqa.envs.actions import PADDED_ACTION
+from eqa.envs.actions import PADDED_ACTION, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, answer_ranks, target_shares, walk_metrics
 from eqa.envs.progress import progress
 from eqa.envs.simulator import Goal, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
-from eqa.models.agents.frontier import FrontierAgent
+from eqa.models.agents.frontier import FrontierAgent, within_map
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
@@ -46,12 +46,15 @@ from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.blind import blind_lstm
 
 
-def batches(demos: Demonstrations, settings: Sequence[str], size: int) -> Iterator[list[SpawnPoint]]:
+def batches(
+    demos: Demonstrations, settings: Sequence[str], size: int, actions: ActionSet
+) -> Iterator[list[SpawnPoint]]:
     """All questions in all settings in which they count.
 
     Questions of a house stay together, so that few houses are loaded at once.
     """
-    valid = [s for row in range(len(demos)) for setting in settings if (s := spawn_point(demos, row, setting))]
+    places = ((row, setting) for row in range(len(demos)) for setting in settings)
+    valid = [s for row, setting in places if (s := spawn_point(demos, row, setting, actions))]
     for begin in range(0, len(valid), size):
         yield valid[begin : begin + size]
 
@@ -74,7 +77,7 @@ class Evaluation:
         return {
             "random walk": RandomAgent(seed),
             "forward only": ForwardAgent(),
-            "nearest frontier": FrontierAgent(),
+            **({"nearest frontier": FrontierAgent()} if within_map(self.world.actions) else {}),
             self.agent.name: NavigatorAgent(self.agent.navigator, self.extractor),
             "shortest path": ShortestPathAgent(),
             "best view": BestViewAgent(),
@@ -92,7 +95,7 @@ class Evaluation:
         `answered_by` maps an agent's name to the lines that are made of its walks, each with its answerer. Any other
         agent is one line: with its own answers if it gives some, else with those of the trained agent's answerer.
         """
-        todo = list(batches(self.demos, settings, self.lockstep))
+        todo = list(batches(self.demos, settings, self.lockstep, self.world.actions))
         rows: dict[str, list[dict]] = {}
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:

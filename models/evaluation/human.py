@@ -4,7 +4,7 @@ The person gets the agent's input: the question, the walk that led to the spawn 
 actions and their largest number are the same, and there is no map. The answer is one of the vocabulary's. Every walk is
 stored.
 
-Axes: T actions of a walk; it has T + 1 poses.
+Axes: T actions of a walk; it has T + 1 poses. H poses before its spawn.
 """
 
 import base64
@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float64, UInt8
 from PIL import Image
 
 from eqa.data.demonstrations.human import HumanWalk, join_walks, load_walks, save_walk
 from eqa.data.demonstrations.storage import Recording
-from eqa.envs.actions import Action
+from eqa.envs.actions import Action, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, target_shares, walk_metrics
 from eqa.envs.navigation.walk import walk_of
-from eqa.envs.simulator import Goal, World
+from eqa.envs.simulator import Goal, Simulator, World
 from eqa.envs.task import Task as Walking
 from eqa.envs.task import Trajectories
 from eqa.models.encoders.features import FeatureExtractor
@@ -44,12 +44,11 @@ class Task:
     episode: Episode
     spawn: str
 
-    @property
-    def history(self) -> np.ndarray:
-        """Poses (H, 3) of the walk up to the spawn, without the spawn; none at a random one."""
+    def history(self, actions: ActionSet) -> Float64[np.ndarray, "H 4"]:
+        """Poses of the walk up to the spawn, without the spawn; none at a random one."""
         if self.spawn == "random":
-            return np.empty((0, 3))
-        return walk_of(self.episode).poses[: -self.episode.spawns[self.spawn].num_actions]
+            return np.empty((0, 4))
+        return walk_of(self.episode, actions).poses[: -self.episode.spawns[self.spawn].num_actions]
 
 
 def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task]:
@@ -91,6 +90,7 @@ class Game:
     ) -> None:
         self.world, self.answers, self.extractor, self.folder = world, tuple(answers), extractor, folder
         self.configuration, self.clock = configuration, clock
+        self.simulator: Simulator | None = None
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
         self.tasks = [task for task in tasks if (task.episode.episode_id, task.spawn) not in walked]
@@ -115,7 +115,7 @@ class Game:
     def history(self) -> list[str]:
         """Views on the way to the spawn, as pictures; empty at a random spawn."""
         self._expect(READY)
-        poses = self.tasks[0].history
+        poses = self.tasks[0].history(self.world.actions)
         if not len(poses):
             return []
         frames = self.simulator.look(np.zeros(len(poses), np.int64), poses)["rgb"].numpy()
@@ -174,7 +174,7 @@ class Game:
         if self.phase == DONE:
             return
         episode = self.tasks[0].episode
-        if not hasattr(self, "simulator") or self.simulator.scene_ids[0] != episode.scene_id:
+        if self.simulator is None or self.simulator.scene_ids[0] != episode.scene_id:
             self.simulator = self.world.open([episode.scene_id], num_agents=1)
         pose = np.array([episode.spawns[self.tasks[0].spawn].pose])
         self.walk = Walking(self.simulator)

@@ -80,7 +80,7 @@ def plan_image(
 
 def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:
     """A walk on a floor plan: a dot at its start, and at its end a wedge in the agent's direction of view."""
-    x, z, heading = np.array(poses, dtype=float).T
+    x, _, z, heading = np.array(poses, dtype=float).T
     axis.plot(x, z, style, color=color, linewidth=1.8, label=label, zorder=7)
     axis.plot(x[0], z[0], "o", color=color, markersize=5, zorder=7)
     axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)

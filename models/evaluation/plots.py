@@ -12,7 +12,6 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from eqa.envs.actions import MAX_EPISODE_ACTIONS
 from eqa.envs.files import atomic_write
 from eqa.models.evaluation.comparison import (
     REFERENCE,
@@ -21,6 +20,7 @@ from eqa.models.evaluation.comparison import (
     by_line,
     distances_by_step,
     in_order,
+    longest_walk,
     paper_estimates,
 )
 from eqa.models.evaluation.run_tables import logged
@@ -171,10 +171,10 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
     If there are more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, if no line has
     `distances` in all its rows.
     """
-    found = {}
+    found, num_steps = {}, longest_walk(lines)
     for spawn in lines.questions:
         for agent in lines.of_spawn(spawn) if spawn is not None else ():
-            metres = distances_by_step(lines, agent, spawn, MAX_EPISODE_ACTIONS)
+            metres = distances_by_step(lines, agent, spawn, num_steps)
             if metres is not None:
                 columns = Columns(metres, np.ones_like(metres))
                 found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(columns)
@@ -189,7 +189,7 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
     banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
 
     def panel(axis: Axes, spawn: str) -> None:
-        steps = np.arange(MAX_EPISODE_ACTIONS + 1)
+        steps = np.arange(num_steps + 1)
         for agent in agents:
             if (spawn, agent) in found:
                 band, first = found[spawn, agent], agent == REFERENCE
@@ -197,7 +197,7 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
                     axis.fill_between(steps, band.low, band.high, color=looks[agent]["color"], alpha=0.15, linewidth=0)
                 axis.plot(steps, band.value, **looks[agent], linewidth=2.4 if first else 1.3, zorder=3 if first else 2)
         axis.set(title=spawn, xlabel="actions", ylabel="metres to the target")
-        axis.set(xlim=(0, MAX_EPISODE_ACTIONS), ylim=(0, None))
+        axis.set(xlim=(0, num_steps), ylim=(0, None))
 
     _page(list(dict.fromkeys(spawn for spawn, _ in found)), panel, path, handles=_handles(looks), height=2.6)
     return True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eqa.envs.actions import Action
+from eqa.envs.actions import LETTERS
 from eqa.envs.episode import Episode
 from eqa.envs.reading import named, parsed, read_lines
 from eqa.envs.simulator import Simulator, World
@@ -62,7 +62,7 @@ class Replays:
             "row": number,
             "spawn": _spawn(row),
             "poses": row["poses"],
-            "actions": [Action(action).name.lower() for action in row["actions"]],
+            "actions": [self.world.actions.names[action] for action in row["actions"]],
             "frames": [picture(frame, "JPEG") for frame in frames],
             "plan": {"image": picture(plan), "left": left, "top": top, "width": width, "height": height},
         } | {name: row.get(name) for name in LISTED}
@@ -90,8 +90,12 @@ class Replays:
 def _walked(row: dict) -> dict:
     """The row; ValueError if it has a walk that is not valid."""
     poses, actions = row.get("poses") or [], row.get("actions") or []
-    if np.array(poses, np.float64).reshape(-1, 3).shape != (len(poses), 3) or not set(actions) <= set(Action):
-        raise ValueError("expected poses of three numbers, and actions 0 to 3")
+    if poses and len(poses[0]) == 3:  # of an older version, without y: houses had floors at 0
+        poses = [[x, 0.0, z, heading] for x, z, heading in poses]
+    if np.array(poses, np.float64).reshape(-1, 4).shape != (len(poses), 4) or not set(actions) <= set(
+        range(len(LETTERS))
+    ):
+        raise ValueError(f"expected poses of four numbers, and actions 0 to {len(LETTERS) - 1}")
     return {**row, "poses": poses, "actions": actions}
 
 

@@ -85,8 +85,11 @@ class AnswererRollouts(AnswererData):
     def _walk(self, file: h5py.File, split: str, walk: int) -> None:
         """Walks all questions of a split once, those of a house side by side."""
         demos, rng = self.source.demonstrations(split), np.random.default_rng([self.seed, walk, int(split == "val")])
-        spawns = [self.spawns_from.draw_spawn(demos, row, epoch=0, rng=rng) for row in range(len(demos))]
-        episodes = RLEpisodes(demos, self.source.vocabulary, spawns)
+        actions = self.source.world.actions
+        spawns = [
+            self.spawns_from.draw_spawn(demos, row, epoch=0, rng=rng, actions=actions) for row in range(len(demos))
+        ]
+        episodes = RLEpisodes(demos, self.source.vocabulary, spawns, max_steps=actions.max_steps)
         rollouts = Rollouts(
             self.source,
             demos,

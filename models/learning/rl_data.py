@@ -94,17 +94,29 @@ class RolloutData(pl.LightningDataModule):
             raise ValueError(f"questions: expected a multiple of the {processes} processes, got {self.questions}")
         demos, rng = self.demos["train"], np.random.default_rng([self.seed, epoch])
         drawn = questions_by_house(demos, batches=self.updates, questions=self.questions, houses=self.houses, rng=rng)
-        spawns = [self.spawn.draw_spawn(demos, row, epoch=epoch, rng=rng) for rows in drawn for row in rows]
+        actions = self.source.world.actions
+        spawns = [
+            self.spawn.draw_spawn(demos, row, epoch=epoch, rng=rng, actions=actions) for rows in drawn for row in rows
+        ]
         seed = (self.seed, epoch, 1)
-        episodes = RLEpisodes(demos, self.agent.vocabulary, spawns, samples=self.samples, seed=seed)
+        episodes = RLEpisodes(
+            demos, self.agent.vocabulary, spawns, max_steps=actions.max_steps, samples=self.samples, seed=seed
+        )
         return self._loader(episodes, self.questions)
 
     def val_dataloader(self) -> DataLoader:
-        demos = self.demos["val"]
+        demos, actions = self.demos["val"], self.source.world.actions
         chosen = np.unique(np.linspace(0, len(demos) - 1, min(self.val_questions, len(demos))).astype(int))
-        spawns = [s for row in chosen.tolist() for setting in self._settings if (s := spawn_point(demos, row, setting))]
+        spawns = [
+            s
+            for row in chosen.tolist()
+            for setting in self._settings
+            if (s := spawn_point(demos, row, setting, actions))
+        ]
         whole = len(spawns) - len(spawns) % self.trainer.world_size
-        return self._loader(RLEpisodes(demos, self.agent.vocabulary, spawns[:whole]), self.num_envs)
+        return self._loader(
+            RLEpisodes(demos, self.agent.vocabulary, spawns[:whole], max_steps=actions.max_steps), self.num_envs
+        )
 
     @property
     def _settings(self) -> list[str]:

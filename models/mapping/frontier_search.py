@@ -4,18 +4,17 @@ A frontier is a known cell in which an agent fits next to an unknown one (Yamauc
 that keep an agent's radius from all that is blocked; those that keep two cells are preferred. Distances count PER_CELL
 for a cell's side, and 7/5 of it for a diagonal.
 
-Axes: N agents, S grid side, C = S * S cells in row-major order.
+Axes: N agents, K headings, S grid side, C = S * S cells in row-major order.
 """
 
 from math import atan2, floor, sqrt
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Float64, Int32
 from numba import njit
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M, TURN_RAD, Action
-from eqa.envs.navigation.floor import STEP_X, STEP_Z
+from eqa.envs.actions import Action, ActionSet
 from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, PASSED_OVER, SIDE, UNKNOWN, WIDE, cell_of, metres_of
 
 FORWARD, LEFT, RIGHT = int(Action.FORWARD), int(Action.LEFT), int(Action.RIGHT)
@@ -25,12 +24,24 @@ NARROW = 2  # factor of the length in a cell of clearance 1,
 SQUEEZE = 6  # and in one of clearance 0, which only an agent enters that stands between things and has to get out
 FAR = np.int32(1 << 30)
 AHEAD = 20  # cells of the path; the farthest of them that can be reached in a straight line is the aim
-QUARTER = NUM_HEADINGS // 4
 TRIES = 8
 ROWS = np.array([0, 0, 1, -1, 1, 1, -1, -1])
 COLUMNS = np.array([1, -1, 0, 0, 1, -1, 1, -1])
 _SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}  # as in `models.mapping.occupancy_map`
 _INNER = {**_SHARP, "forceinline": True}
+
+
+class Moves(NamedTuple):
+    """The sizes of an `ActionSet`'s moves, for compiled loops."""
+
+    turn_rad: float
+    step_m: float
+    step_x: Float64[np.ndarray, " K"]
+    step_z: Float64[np.ndarray, " K"]
+
+    @classmethod
+    def of(cls, actions: ActionSet) -> "Moves":
+        return cls(actions.turn_rad, actions.step_m, actions.step_x, actions.step_z)
 
 
 def working_memory() -> Int32[np.ndarray, "5 C"]:
@@ -42,36 +53,37 @@ def working_memory() -> Int32[np.ndarray, "5 C"]:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def choose(actions, aims, state, clearance, active, places, headings, per_turn, smallest, memory):
+def choose(actions, aims, state, clearance, active, places, headings, moves, per_turn, smallest, memory):
     """Writes each active agent's next action, NOTHING_LEFT if it knows of no frontier that it can reach.
 
-    places (N, 3) are relative to the spawn, headings (N,) whole turns, `memory` is from `working_memory`. `aims` (N,)
+    places (N, 4) are relative to the spawn, headings (N,) whole turns, `moves` are `Moves`, `memory` is from
+    `working_memory`. `aims` (N,)
     are the unknown cells that agents turn towards, -1 for none. An agent that turns keeps its aim until the aim is
     known or the agent has moved; else it might turn to and fro between two.
     """
     dist, parent, lists = memory[0], memory[1], memory[2:]
     for n in range(active.size):
         if active[n]:
-            pose = (places[n, 0], places[n, 1], headings[n])
+            pose = (places[n, 0], places[n, 2], headings[n], moves)
             options = (per_turn, smallest)
             actions[n], aims[n] = _choose(state[n], clearance[n], *pose, aims[n], dist, parent, lists, *options)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _choose(state, clearance, x, z, heading, aim, dist, parent, lists, per_turn, smallest):
+def _choose(state, clearance, x, z, heading, moves, aim, dist, parent, lists, per_turn, smallest):
     """The action and the new aim."""
     known, free = state.ravel(), clearance.ravel()
     for _ in range(TRIES):
         cell, beyond = -1, -1
         if aim >= 0 and known[aim] == UNKNOWN:
-            cell, beyond = _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, smallest)
+            cell, beyond = _nearest(known, free, x, z, heading, moves, aim, dist, parent, lists, per_turn, smallest)
         if cell < 0:
-            cell, beyond = _nearest(known, free, x, z, heading, -1, dist, parent, lists, per_turn, smallest)
+            cell, beyond = _nearest(known, free, x, z, heading, moves, -1, dist, parent, lists, per_turn, smallest)
         if cell < 0:
             return NOTHING_LEFT, -1
         way = _way(parent, cell)
-        action = _follow(state, clearance, x, z, heading, way, beyond)
+        action = _follow(state, clearance, x, z, heading, moves, way, beyond)
         if action >= 0:
             return action, (-1 if action == FORWARD else beyond)
         known[beyond] = PASSED_OVER  # seen from as near as possible, and nothing was there
@@ -80,7 +92,7 @@ def _choose(state, clearance, x, z, heading, aim, dist, parent, lists, per_turn,
 
 @njit(**_SHARP)
 @no_type_check
-def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, smallest):
+def _nearest(known, free, x, z, heading, moves, aim, dist, parent, lists, per_turn, smallest):
     """The nearest frontier cell and the unknown one beside it, -1 for none; `parent` leads back from it.
 
     With an `aim` only that unknown cell counts.
@@ -100,7 +112,7 @@ def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, sma
                 later[kept] = cell
                 kept += 1
                 continue
-            beyond, turns = _beyond(known, free, cell, x, z, heading, aim, smallest)
+            beyond, turns = _beyond(known, free, cell, x, z, heading, moves, aim, smallest)
             if beyond >= 0 and dist[cell] + per_turn * turns < best:
                 best, best_cell, best_beyond = np.int32(dist[cell] + per_turn * turns), cell, beyond
             for k in range(8):
@@ -123,12 +135,12 @@ def _nearest(known, free, x, z, heading, aim, dist, parent, lists, per_turn, sma
 
 @njit(**_INNER)
 @no_type_check
-def _beyond(known, free, cell, x, z, heading, aim, smallest):
+def _beyond(known, free, cell, x, z, heading, moves, aim, smallest):
     """The unknown cell beside a known one that takes the fewest turns to look at, and their number; -1 for none.
 
     A cell counts if an agent would fit there and at least `smallest` of the nine cells around it are unknown.
     """
-    best, fewest = -1, NUM_HEADINGS
+    best, fewest = -1, moves.step_x.size
     if free[cell] == 0:
         return best, fewest
     for k in range(4):
@@ -139,7 +151,7 @@ def _beyond(known, free, cell, x, z, heading, aim, smallest):
         for i in range(-1, 2):
             for j in range(-1, 2):
                 unknown += known[other + i * SIDE + j] == UNKNOWN
-        turns = abs(_turns_to(heading, metres_of(other % SIDE) - x, metres_of(other // SIDE) - z))
+        turns = abs(_turns_to(heading, metres_of(other % SIDE) - x, metres_of(other // SIDE) - z, moves))
         if unknown >= smallest and turns < fewest:
             best, fewest = other, turns
     return best, fewest
@@ -147,10 +159,10 @@ def _beyond(known, free, cell, x, z, heading, aim, smallest):
 
 @njit(**_SHARP)
 @no_type_check
-def _turns_to(heading, dx, dz):
+def _turns_to(heading, dx, dz, moves):
     """Turns from a heading to the one nearest to the direction (dx, dz); left is positive."""
-    wanted = floor(atan2(-dx, -dz) / TURN_RAD + 0.5)
-    return (wanted - heading + NUM_HEADINGS // 2) % NUM_HEADINGS - NUM_HEADINGS // 2
+    wanted, num_headings = floor(atan2(-dx, -dz) / moves.turn_rad + 0.5), moves.step_x.size
+    return (wanted - heading + num_headings // 2) % num_headings - num_headings // 2
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -169,15 +181,16 @@ def _way(parent, cell):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _follow(state, clearance, x, z, heading, way, beyond):
+def _follow(state, clearance, x, z, heading, moves, way, beyond):
     """The action along a path, or at its end the one that looks at the cell beyond; -1 if neither is possible."""
     end = way[-1]
     end_x, end_z = metres_of(end % SIDE) - x, metres_of(end // SIDE) - z
-    if end_x * end_x + end_z * end_z < STEP_M * STEP_M and way.size * CELL_M < 2 * STEP_M:
-        turns = _turns_to(heading, metres_of(beyond % SIDE) - x, metres_of(beyond // SIDE) - z)
+    step_m, step_x, step_z, num_headings = moves.step_m, moves.step_x, moves.step_z, moves.step_x.size
+    if end_x * end_x + end_z * end_z < step_m * step_m and way.size * CELL_M < 2 * step_m:
+        turns = _turns_to(heading, metres_of(beyond % SIDE) - x, metres_of(beyond // SIDE) - z, moves)
         if turns != 0:
             return LEFT if turns > 0 else RIGHT
-        return FORWARD if _is_clear(state, clearance, x, z, STEP_X[heading], STEP_Z[heading], 1) else -1
+        return FORWARD if _is_clear(state, clearance, x, z, step_x[heading], step_z[heading], 1) else -1
     dx, dz = end_x, end_z
     least = np.uint8(WIDE)
     for k in range(1, min(way.size, AHEAD)):
@@ -185,14 +198,14 @@ def _follow(state, clearance, x, z, heading, way, beyond):
         least = min(least, clearance[way[k] // SIDE, way[k] % SIDE])
         if k == 1 or _is_clear(state, clearance, x, z, to_x, to_z, least):
             dx, dz = to_x, to_z
-    straight = _turns_to(heading, dx, dz)
+    straight = _turns_to(heading, dx, dz, moves)
     for least in (1, 0):  # 0 for an agent that stands between things
-        for away in range(QUARTER + 1):
+        for away in range(num_headings // 4 + 1):
             for side in (1, -1):
                 turns = straight + side * away
-                to = (heading + turns) % NUM_HEADINGS
-                if _is_clear(state, clearance, x, z, STEP_X[to], STEP_Z[to], least):
-                    turns = (turns + NUM_HEADINGS // 2) % NUM_HEADINGS - NUM_HEADINGS // 2
+                to = (heading + turns) % num_headings
+                if _is_clear(state, clearance, x, z, step_x[to], step_z[to], least):
+                    turns = (turns + num_headings // 2) % num_headings - num_headings // 2
                     return FORWARD if turns == 0 else (LEFT if turns > 0 else RIGHT)
     return -1
 

@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 from numba import njit
 
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, STEP_M
 from eqa.envs.rendering.camera import Camera
 
 UNKNOWN, PASSED_OVER, FREE, BLOCKED = 0, 1, 2, 3
@@ -28,7 +27,7 @@ LEVEL_M = 0.01  # two points of a column of pixels whose heights differ by no mo
 GAP_M = 0.5  # largest distance between two such points
 SAMPLE_M = 0.07  # between the points of a line that is marked
 SPARSE = 2  # above the rows that see the floor within range, every so many-th row is used
-FARTHEST_M = MAX_EPISODE_ACTIONS * STEP_M  # from the spawn
+FARTHEST_M = 25.0  # from the spawn: as far as a house's 100 steps lead
 SIDE = 2 * ceil((FARTHEST_M + RANGE_M + 1) / CELL_M) + 1
 WIDE = 2  # a clearance: nothing in the way within two cells
 
@@ -124,18 +123,18 @@ def _mark_line(state, clearance, x, z, dx, dz, length, kind):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def add_views(state, clearance, depth, active, places, rays):
-    """Adds each active agent's view: depth (N, H, W) as the renderer gives it, places (N, 3) of x, z, heading_rad.
+    """Adds each active agent's view: depth (N, H, W) as the renderer gives it, places (N, 4) of x, y, z, heading_rad.
 
     Places are relative to the spawn, headings are not. The camera is level. `rays` are its `Rays`.
     """
     column = np.empty((5, rays.columns.size))
     for n in range(active.size):
         if active[n]:
-            x, z = places[n, 0], places[n, 1]
+            x, z = places[n, 0], places[n, 2]
             for i in range(-1, 2):
                 for j in range(-1, 2):
                     _mark(state[n], clearance[n], x + j * CELL_M, z + i * CELL_M, PASSED_OVER)
-            _add_column(state[n], clearance[n], depth[n], x, z, places[n, 2], rays, column)
+            _add_column(state[n], clearance[n], depth[n], x, z, places[n, 3], rays, column)
 
 
 @njit(**_SHARP)
@@ -182,5 +181,5 @@ def block_ahead(state, clearance, refused, places, reach_m):
     """Marks the place `reach_m` ahead of the agents whose forward move was refused as blocked."""
     for n in range(refused.size):
         if refused[n]:
-            x, z, heading = places[n]
+            x, _, z, heading = places[n]
             _mark(state[n], clearance[n], x - reach_m * sin(heading), z - reach_m * cos(heading), np.uint8(BLOCKED))

@@ -161,8 +161,9 @@ def bench_play(args: argparse.Namespace) -> None:
     navigator = Pacman(64, extractor.encoder.feature_size)
     for num in args.agents:
         simulator = HouseSimulator([house], num_agents=num)
-        free = simulator.floors[0].centres
-        poses = np.column_stack([free[np.linspace(0, len(free) - 1, num).astype(int)], np.zeros(num)])
+        floor = simulator.floors[0]
+        places = floor.centres[np.linspace(0, floor.num_free - 1, num).astype(int)]
+        poses = floor.stand(places, np.zeros(num))
         simulator.reset(np.arange(num), np.zeros(num, np.int64), poses, [Goal.of(episode)] * num)
         see_again = Timed(extractor)
         agent = NavigatorAgent(navigator, see_again)

@@ -49,17 +49,17 @@ def furnished_houses(
         floor = build_floor(house, scenes[-1], catalog.meshes, resolution=300)
         turned = np.repeat(np.arange(40) * np.radians(9), len(floor.centres))
         choice.append(
-            walked_poses(house, floor, rng) if walking else np.column_stack([np.tile(floor.centres, (40, 1)), turned])
+            walked_poses(house, floor, rng) if walking else floor.stand(np.tile(floor.centres, (40, 1)), turned)
         )
     scene_index = np.arange(views) % count
     return scenes, scene_index, np.stack([choice[k][rng.integers(len(choice[k]))] for k in scene_index])
 
 
 def walked_poses(house: House, floor: Floor, rng: np.random.Generator, num_walks: int = 8) -> np.ndarray:
-    """(T, 3) poses of shortest walks to things of the house from far away."""
+    """(T, 4) poses of shortest walks to things of the house from far away."""
     views = ViewPointFinder()(house, [(thing.id,) for thing in house.objects])
     goals = [Goal(poses, 0.25) for poses in views if poses][:num_walks]
-    starts = [sample_start(rng, far_places(floor, field)) for field in distance_fields(floor, goals)]
+    starts = [sample_start(floor, rng, far_places(floor, field)) for field in distance_fields(floor, goals)]
     walks = shortest_walks(floor, goals, starts, or_none=True)
     return np.concatenate([walk.poses for walk in walks if walk is not None])
 
