@@ -3,7 +3,7 @@
 A walk of k actions has k + 1 poses: the spawn and the pose after each action. Walks of a batch are padded to S poses;
 padding never counts. Metrics come back per question, so that the caller chooses the questions of a mean.
 
-Axes: N walks, S poses of the longest walk, P polygon corners, A answers, V values.
+Axes: N walks, S poses of the longest walk, P polygon corners, D the plan's two axes, A answers, V values.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def target_shares(
 
 
 def inside_polygon(
-    positions: Float[np.ndarray, "*B 2"], polygon: Sequence[tuple[float, float]]
+    positions: Float[np.ndarray, "*B D"], polygon: Sequence[tuple[float, float]]
 ) -> Bool[np.ndarray, "*B"]:
     """True for each (x, z) inside a polygon with any number of corners (crossing rule); NaN is outside.
 

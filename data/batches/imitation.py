@@ -204,7 +204,11 @@ class NavigatorData(pl.LightningDataModule):
         return [self.learned[epoch % len(self.learned)]]
 
     def _walks(self, files: Sequence[Demonstrations]) -> Walks:
-        walks = Walks(files, self.source.vocabulary)
+        walks, known = Walks(files, self.source.vocabulary), self.source.world.actions
+        if int(walks.actions.max()) >= len(known):
+            raise ValueError(
+                f"demonstrations: expected actions of their world, {known.names}, got {int(walks.actions.max())}"
+            )
         if self.inflection:
             walks.weigh_inflections(of=walks)
         return walks

@@ -3,8 +3,8 @@
 An agent is a cylinder that fits on `free` cells. A forward move is all or nothing: it is refused if any sample along
 it, one per cell or closer, is not free. See `envs.episode` for the frame.
 
-Axes: N positions, P goals, G grid side (rows follow z, columns follow x), C free cells in row-major order, B blocks of 64
-cells.
+Axes: N positions, P goals, G grid side (rows follow z, columns follow x), D the plan's two axes, C free cells in
+row-major order, B blocks of 64 cells.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -74,7 +74,7 @@ class Floor:
         x, z = np.asarray(positions, np.float64).T
         return np.column_stack([x, np.full(len(x), self.y_m), z, headings_rad])
 
-    def is_free(self, positions: Float64[np.ndarray, "N 2"]) -> Bool[np.ndarray, " N"]:
+    def is_free(self, positions: Float64[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
         """True for positions (x, z) that an agent can stand at."""
         return free_cells(self, positions) >= 0
 
@@ -120,7 +120,7 @@ def side_by_side(task: Callable[[Item], Result], items: Iterable[Item]) -> list[
         return list(pool.map(task, items))
 
 
-def free_cells(floor: Floor, positions: Float64[np.ndarray, "N 2"]) -> Int64[np.ndarray, " N"]:
+def free_cells(floor: Floor, positions: Float64[np.ndarray, "N D"]) -> Int64[np.ndarray, " N"]:
     """Index of the cell of each position (x, z) among the free cells (the axis C of a field), -1 for a blocked one.
 
     ValueError for anything but two columns: a pose has four.
@@ -134,7 +134,7 @@ def free_cells(floor: Floor, positions: Float64[np.ndarray, "N 2"]) -> Int64[np.
 
 
 def distances_at(
-    floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N 2"]
+    floor: Floor, field: Float32[np.ndarray, " C"], positions: Float64[np.ndarray, "N D"]
 ) -> Float32[np.ndarray, " N"]:
     """Geodesic metres at positions (x, z); inf at blocked ones."""
     cells = free_cells(floor, positions)

@@ -292,7 +292,7 @@ def unknown_arguments(content: Mapping) -> list[str]:
             wrong += [f"{path}.{name}: expected one of {known}, got another name" for name in unknown]
         kinds = [known[node[part]] for part, known in NETWORKS.items() if node.get(part) in known]
         for name in node.get("options") or {} if kinds else ():
-            taken = sorted(set(inspect.signature(kinds[0]).parameters) - {"vocabulary_size", "feature_size"})
+            taken = sorted(set(inspect.signature(kinds[0]).parameters) - {"vocabulary_size", "feature_size", "num_actions"})
             if name not in taken:
                 wrong.append(f"{path}.options.{name}: expected one of {', '.join(taken)}, got another name")
     return wrong

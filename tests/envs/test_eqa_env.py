@@ -8,17 +8,17 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from eqa.envs.actions import Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.eqa import EQAVectorEnv
 from eqa.envs.house.simulator import ENV_ID
-from eqa.envs.navigation.floor import HEADINGS_RAD
 from eqa.envs.rendering.camera import Camera
 from tests.helpers.small_house import small_house
 
 WORDS = ["<pad>", "what", "color", "is", "the", "sofa", "refrigerator", "in", "kitchen"]
-KITCHEN = (((5.0, 2.0, float(HEADINGS_RAD[35])),), 0.25)
-LIVING = (((1.5, 2.0, 0.0),), 0.25)
+HEADINGS_RAD = HOUSE_ACTIONS.headings_rad
+KITCHEN = (((5.0, 0.0, 2.0, float(HEADINGS_RAD[35])),), 0.25)
+LIVING = (((1.5, 0.0, 2.0, 0.0),), 0.25)
 
 
 def encode(question):
@@ -33,10 +33,10 @@ def episode(number, question, goal, start, **changes):
 
 def episodes():
     return [
-        episode(0, "what color is the refrigerator", KITCHEN, (2.0, 2.0, float(HEADINGS_RAD[30]))),
-        episode(1, "what color is the sofa", LIVING, (6.0, 2.5, float(HEADINGS_RAD[10]))),
-        episode(2, "what color is the refrigerator in the kitchen", KITCHEN, (3.0, 1.5, 0.0)),
-        episode(3, "what color is the sofa", LIVING, (3.5, 3.5, float(HEADINGS_RAD[5]))),
+        episode(0, "what color is the refrigerator", KITCHEN, (2.0, 0.0, 2.0, float(HEADINGS_RAD[30]))),
+        episode(1, "what color is the sofa", LIVING, (6.0, 0.0, 2.5, float(HEADINGS_RAD[10]))),
+        episode(2, "what color is the refrigerator in the kitchen", KITCHEN, (3.0, 0.0, 1.5, 0.0)),
+        episode(3, "what color is the sofa", LIVING, (3.5, 0.0, 3.5, float(HEADINGS_RAD[5]))),
     ]
 
 

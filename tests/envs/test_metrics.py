@@ -93,8 +93,10 @@ def test_lengths_beyond_the_actions_are_refused():
 
 def test_a_room_with_a_corner_cut_out_is_told_from_its_bounding_box():
     room = [(0.0, 0.0), (0.0, 4.0), (2.0, 4.0), (2.0, 2.0), (4.0, 2.0), (4.0, 0.0)]
-    points = np.array([[[1, 1, 0.3], [3, 3, 0.3]], [[1, 3, 0], [3, 1, 0]]], np.float64)
+    points = np.array([[[1, 1], [3, 3]], [[1, 3], [3, 1]]], np.float64)
     assert inside_polygon(points, room).tolist() == [[True, False], [True, True]]
+    with pytest.raises(ValueError, match="x and z"):
+        inside_polygon(np.zeros((3, 4)), room)
 
 
 def test_ranks_agree_with_sorting_where_no_scores_are_equal():

@@ -1,6 +1,7 @@
-"""A world that is no house: a square field with a coloured box, drawn by one ray for each column of the image.
+"""A world that is no house: a field with a coloured box, over which agents fly. One ray is drawn for each column.
 
-The question is on which side the box is. A walk turns to it and goes up to it. Nothing is loaded, nothing is on disk.
+It has moves of its own: half metres, 15 degrees, up and down. The question is about the box on one side. A walk rises,
+turns to the box and goes up to it. Nothing is loaded, nothing is on disk.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +12,21 @@ import torch
 
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.source import Source
-from eqa.envs.actions import HOUSE_ACTIONS, NUM_HEADINGS, STEP_M, TURN_RAD, Action
+from eqa.envs.actions import LETTERS, Action, ActionSet
 from eqa.envs.annotations import PALETTE, Annotations, Region, Thing
-from eqa.envs.episode import Episode, Pose, Spawn
+from eqa.envs.episode import PLAN, Episode, Pose, Spawn
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, Walk
 from eqa.models.encoders.features import FeatureExtractor
 from tests.helpers.toy_room import Pooled
 
-FIELD_M, HALF_M, HIGH_M, AWAY_M = 8.0, 0.4, 1.6, 1.2  # the field's side, the box's half side and height, view distance
+FIELD_M, HALF_M, HIGH_M, AWAY_M = 8.0, 0.4, 1.6, 1.0  # the field's side, the box's half side and height, view distance
+VIEW_M, HIGHEST_M = 0.5, 2.0  # height of a view point, and of the sky
 COLORS, SIDES = ("red", "blue"), {"left": (1.5, 4.0), "right": (6.5, 4.0)}
 SCENES = tuple(f"{color}-{side}" for color in COLORS for side in SIDES)
-HEADINGS_RAD = np.arange(NUM_HEADINGS) * TURN_RAD
+UP, DOWN = 4, 5
+ACTIONS = ActionSet(("forward", "left", "right", "stop", "up", "down"), 0.5, np.pi / 12, 0.5, max_steps=48)
+HEADINGS_RAD = ACTIONS.headings_rad
 
 
 def center(scene_id: str) -> np.ndarray:
@@ -31,27 +35,30 @@ def center(scene_id: str) -> np.ndarray:
 
 def moved(pose: np.ndarray, action: int, scene_id: str) -> np.ndarray:
     """The pose after an action; the same pose if the action is refused."""
-    x, z, heading = pose
+    x, y, z, heading = pose
     if action in (Action.LEFT, Action.RIGHT):
-        turn = round(heading / TURN_RAD) + (1 if action == Action.LEFT else -1)
-        return np.array([x, z, HEADINGS_RAD[turn % NUM_HEADINGS]])
+        turn = round(heading / ACTIONS.turn_rad) + (1 if action == Action.LEFT else -1)
+        return np.array([x, y, z, HEADINGS_RAD[turn % ACTIONS.num_headings]])
     if action == Action.FORWARD:
-        to = np.array([x - STEP_M * np.sin(heading), z - STEP_M * np.cos(heading)])
+        to = np.array([x - ACTIONS.step_m * np.sin(heading), z - ACTIONS.step_m * np.cos(heading)])
         inside = (0.2 < to).all() and (to < FIELD_M - 0.2).all()
         if inside and np.abs(to - center(scene_id)).max() > HALF_M + 0.1:
-            return np.array([*to, heading])
+            return np.array([to[0], y, to[1], heading])
+    elif action != Action.STOP:
+        to_y = y + ACTIONS.climb(action)
+        return np.array([x, to_y, z, heading]) if 0 <= to_y <= HIGHEST_M else pose
     return pose
 
 
 class BoxSimulator:
     """Implements `envs.simulator.Simulator` by one agent after the other."""
 
-    actions, device = HOUSE_ACTIONS, torch.device("cpu")
+    actions, device = ACTIONS, torch.device("cpu")
 
     def __init__(self, scene_ids: Sequence[str], num_agents: int, camera: Camera) -> None:
         self.scene_ids, self.num_agents, self.camera = list(scene_ids), num_agents, camera
         self.image_size = camera.height_px, camera.width_px
-        self._scene, self._poses = np.zeros(num_agents, np.int64), np.full((num_agents, 3), np.nan)
+        self._scene, self._poses = np.zeros(num_agents, np.int64), np.full((num_agents, 4), np.nan)
         self._goals: list[Goal | None] = [None] * num_agents
 
     def scene_index(self, scene_id: str) -> int:
@@ -67,7 +74,7 @@ class BoxSimulator:
             moved(pose, int(action), self.scene_ids[scene])
             for pose, action, scene in zip(self._poses, actions, self._scene, strict=True)
         ]
-        refused = [a == Action.FORWARD and (b == c).all() for a, b, c in zip(actions, self._poses, after, strict=True)]
+        refused = [a != Action.STOP and (b == c).all() for a, b, c in zip(actions, self._poses, after, strict=True)]
         self._poses = np.array(after)
         return torch.tensor([bool(r) for r in refused])
 
@@ -83,7 +90,8 @@ class BoxSimulator:
         return {name: images[name] for name in sensors}
 
     def _draw(self, scene_id: str, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        (height, width), (x, z, heading), eye = self.image_size, pose, self.camera.height_m
+        (height, width), (x, y, z, heading) = self.image_size, pose
+        eye = y + self.camera.height_m
         column = (np.arange(width) + 0.5 - width / 2) / self.camera.focal_px
         row = (np.arange(height) + 0.5 - height / 2)[:, None] / self.camera.focal_px
         ray = np.stack([-np.sin(heading) + column * np.cos(heading), -np.cos(heading) - column * np.sin(heading)], 1)
@@ -114,13 +122,17 @@ class BoxSimulator:
 
 
 def away(goal: Goal, pose: np.ndarray) -> float:
-    return max(min(float(np.hypot(*(pose[:2] - view[:2]))) for view in goal.view_points) - goal.radius_m, 0.0)
+    """Metres to go, along the ground and up or down."""
+    return min(
+        max(float(np.hypot(*(pose[PLAN] - np.array(view)[PLAN]))) - goal.radius_m, 0.0) + abs(float(pose[1] - view[1]))
+        for view in goal.view_points
+    )
 
 
 class BoxWorld:
     """Implements `envs.simulator.World`."""
 
-    actions = HOUSE_ACTIONS
+    actions = ACTIONS
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> BoxSimulator:
         return BoxSimulator(scene_ids, num_agents, camera or Camera())
@@ -149,7 +161,7 @@ class BoxWorld:
 
 
 def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
-    """Turns to the first view point, goes there, and turns to its heading."""
+    """Rises to the first view point, turns to it, goes there, and turns to its heading."""
     pose, actions, poses = np.array(start), [], []
 
     def do(action: int) -> None:
@@ -159,14 +171,16 @@ def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
         pose = moved(pose, action, scene_id)
 
     def turn_to(heading: float) -> None:
-        while turns := round(((heading - pose[2] + np.pi) % (2 * np.pi) - np.pi) / TURN_RAD):
+        while turns := round(((heading - pose[3] + np.pi) % (2 * np.pi) - np.pi) / ACTIONS.turn_rad):
             do(Action.LEFT if turns > 0 else Action.RIGHT)
 
     view = goal.view_points[0]
+    while climbs := round((view[1] - pose[1]) / ACTIONS.climb_m):
+        do(UP if climbs > 0 else DOWN)
     while away(goal, pose) > 0:
-        turn_to(np.arctan2(pose[0] - view[0], pose[1] - view[1]))
+        turn_to(np.arctan2(pose[0] - view[0], pose[2] - view[2]))
         do(Action.FORWARD)
-    turn_to(view[2])
+    turn_to(view[3])
     do(Action.STOP)
     return Walk(np.array(actions, np.int8), np.array(poses))
 
@@ -194,11 +208,11 @@ class BoxSource(Source):
         for scene_id in SCENES:
             color, side = scene_id.split("-")
             sign = 1 if side == "left" else -1
-            view = (float(center(scene_id)[0] + sign * AWAY_M), 4.0, float(HEADINGS_RAD[sign * 10]))
-            start, goal = (4.0, 5.5, 0.0), Goal((view,), 0.3, 2.5 * TURN_RAD)
+            view = (float(center(scene_id)[0] + sign * AWAY_M), VIEW_M, 4.0, float(HEADINGS_RAD[sign * 6]))
+            start, goal = (4.0, 0.0, 5.5, 0.0), Goal((view,), 0.35, 1.5 * ACTIONS.turn_rad)
             (walk,) = self.world.shortest_walks(scene_id, [goal], [start])
-            text = "".join("FLRS"[action] for action in walk.actions)
-            spawns = {"start": Spawn(start, len(text)), "random": Spawn((4.0, 2.5, 0.0))}
+            text = "".join(LETTERS[action] for action in walk.actions)
+            spawns = {"start": Spawn(start, len(text)), "random": Spawn((4.0, 0.0, 2.5, 0.0))}
             asked = f"what color is the box on the {side}?"
             known = {"target_object": 1, "target_room": int(side == "right"), "spawns": spawns, "walk": text}
             goal_fields = {"view_points": (view,), "goal_radius_m": 0.3, "goal_turn_rad": goal.turn_rad}

@@ -51,8 +51,8 @@ def episodes() -> list[Episode]:
     return [
         Episode(
             f"small-0-{n:03d}", "small-0", "what color is the sofa?", ("red", "blue")[n % 2], "color", "test",
-            target_object=3, target_room=0, touched=touched, view_points=((1.0, 2.0, 0.0), (1.5, 2.0, 0.0)), goal_radius_m=0.5,
-            goal_turn_rad=0.5, floor_y_m=0.0, spawns={"start": Spawn((1.0, 2.0, 0.0), 3, 1.0, 1)}, walk="FLS", program="x",
+            target_object=3, target_room=0, touched=touched, view_points=((1.0, 0.0, 2.0, 0.0), (1.5, 0.0, 2.0, 0.0)), goal_radius_m=0.5,
+            goal_turn_rad=0.5, spawns={"start": Spawn((1.0, 0.0, 2.0, 0.0), 3, 1.0, 1)}, walk="FLS", program="x",
         )
         for n in range(4)
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def rows(folder: Path) -> str:
         for n in range(3):
             walk = {
                 "actions": [0, 0, 3],
-                "poses": [[1.0, 2.0, 0.0]] * 4,
+                "poses": [[1.0, 0.0, 2.0, 0.0]] * 4,
                 "distances": [3.0, 2.5, 2.0, 2.0],
                 "ep_len": 3.0,
             }
@@ -156,7 +156,7 @@ def demonstrations(folder: Path) -> bytes:
     total = int(lengths.sum())
     part = Recording(
         episodes=episodes()[:2], lengths=lengths, features=np.ones((total, 8), np.float16),
-        actions=np.array([0, 1, 3, 0, 0, 2, 3], np.int8), poses=np.zeros((total, 3)), distance_m=np.zeros(total, np.float32),
+        actions=np.array([0, 1, 3, 0, 0, 2, 3], np.int8), poses=np.zeros((total, 4)), distance_m=np.zeros(total, np.float32),
     )  # fmt: skip
     write(folder / "test.h5", [part], num_frames=total, num_features=8, config={"seed": 0})
     return (folder / "test.h5").read_bytes()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from eqa.envs.actions import TURN_RAD
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Entity, Episode, Spawn
 
-START = (1.5, -2.25, 37 * TURN_RAD)
+TURN_RAD = HOUSE_ACTIONS.turn_rad
+START = (1.5, 0.0, -2.25, 37 * TURN_RAD)
 WALK = "FFLLLFRFLLLLLFS"
 
 SOFA = Entity("object", "sofa", (0.5, 0.0, 3.0), (2.5, 0.75, 4.0), id=12, is_target=True)
@@ -29,14 +30,13 @@ def episode(number: int = 0, scene_id: str = "train-00003", **changes) -> Episod
         target_object=12,
         target_room=2,
         touched=(SOFA, ROOM),
-        view_points=((1.5, 1.0, 20 * TURN_RAD), (0.75, 1.125, 0.0), (2.0, 0.5, 39 * TURN_RAD)),
+        view_points=((1.5, 0.0, 1.0, 20 * TURN_RAD), (0.75, 0.0, 1.125, 0.0), (2.0, 0.0, 0.5, 39 * TURN_RAD)),
         goal_radius_m=0.2,
         goal_turn_rad=2 * TURN_RAD,
-        floor_y_m=0.0,
         spawns={
             "start": Spawn(START, num_actions=len(WALK), distance_m=1.125, num_rooms=1),
-            "T-10": Spawn((1.25, -2.0, 3 * TURN_RAD), num_actions=10),
-            "random": Spawn((3.0, 3.0, 9 * TURN_RAD), distance_m=2.5, num_rooms=2),
+            "T-10": Spawn((1.25, 0.0, -2.0, 3 * TURN_RAD), num_actions=10),
+            "random": Spawn((3.0, 0.0, 3.0, 9 * TURN_RAD), distance_m=2.5, num_rooms=2),
         },
         walk=WALK,
         program='color(unique(objects("sofa")))',
@@ -62,7 +62,9 @@ def assert_streams(write: Callable[[Iterator[Episode]], None], folder: Path) -> 
     def episodes() -> Iterator[Episode]:
         nonlocal most
         for number, places in enumerate(np.random.default_rng(0).random((160, 30, 2))):
-            views = tuple((x, z, 0.0) for x, z in places.tolist())  # all different, so compression cannot hide them
+            views = tuple(
+                (x, 0.0, z, 0.0) for x, z in places.tolist()
+            )  # all different, so compression cannot hide them
             low, high = zip(*places.tolist())
             touched = tuple(Entity("object", "cup", low[i : i + 3], high[i : i + 3]) for i in range(0, 30, 3))
             one = episode(number, f"train-{number // 10:05d}", view_points=views, touched=touched)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.generated import GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import TURN_RAD, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.episode import Episode
 from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
@@ -28,7 +28,8 @@ from tests.helpers.small_house import small_house
 
 GRID, TURNS = 4, 9
 COLORS, SIDES = ("red", "blue"), {"left": Action.LEFT, "right": Action.RIGHT}
-MIDDLE = (2.0, 2.0)
+MIDDLE = (2.0, 0.0, 2.0)
+TURN_RAD = HOUSE_ACTIONS.turn_rad
 
 
 @register

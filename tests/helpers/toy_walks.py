@@ -91,7 +91,7 @@ def _walks(num: int, seed: int) -> Demonstrations:
         offsets=ends,
         features=np.concatenate(features),
         actions=np.concatenate(actions),
-        poses=np.zeros((ends[-1], 3)),
+        poses=np.zeros((ends[-1], 4)),
         distance_m=np.zeros(ends[-1], np.float32),
         targets=np.concatenate(actions),
     )

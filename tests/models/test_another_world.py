@@ -1,4 +1,4 @@
-"""A world that is no house trains by imitation, DAgger and REINFORCE, and plays every line of the table."""
+"""A world that is no house, with moves of its own, trains by imitation, DAgger and REINFORCE, and plays every line of the table."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,10 @@ from hydra import compose, initialize_config_dir
 
 from eqa import train
 from eqa.data.source import Source
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.simulator import Simulator, World
 from eqa.models.agents.neural import NeuralAgent
-from tests.helpers.box_world import SCENES, BoxSource
+from tests.helpers.box_world import ACTIONS, SCENES, UP, VIEW_M, BoxSource
 from tests.helpers.toy_walks import CONFIGS
 
 pytestmark = pytest.mark.usefixtures("single_thread")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("single_thread")
 TOY = Path(__file__).parents[1] / "helpers" / "toy"
 NETWORK = [
     f"+stages.navigator.model.options.{name}={size}"
-    for name, size in (("planner_hidden", 32), ("controller_hidden", 16), ("image_size", 16), ("question_hidden", 16))
+    for name, size in (("planner_hidden", 32), ("controller_hidden", 64), ("image_size", 64), ("question_hidden", 16))
 ]
 LINES = {
     "random walk",
@@ -50,8 +51,15 @@ def mean(rows: list[dict], agent: str, spawn: str, metric: str) -> float:
 @pytest.fixture(scope="module")
 def imitated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
     folder = tmp_path_factory.mktemp("boxes") / "il"
-    epochs = ["stages.navigator.max_epochs=60", "stages.answerer.max_epochs=60"]
-    return folder, fitted(folder, "+experiment=il", *NETWORK, *epochs, "stages.navigator.data.curriculum_step=50")
+    epochs = ["stages.navigator.max_epochs=250", "stages.answerer.max_epochs=200"]
+    return folder, fitted(
+        folder,
+        "+experiment=il",
+        *NETWORK,
+        *epochs,
+        "stages.navigator.data.curriculum_step=50",
+        "stages.navigator.model.lr=5e-3",
+    )
 
 
 def test_it_offers_what_worlds_offer() -> None:
@@ -67,8 +75,19 @@ def test_every_line_of_the_table_is_played_and_imitation_learns_to_walk_and_to_a
         assert mean(rows, name, "T-10", "d_T") < 0.05 and mean(rows, name, "T-10", "correct") == 1
     assert mean(rows, "PACMAN+Q", "T-10", "d_T") < 0.5 < mean(rows, "random walk", "random", "d_T")
     assert mean(rows, "PACMAN+Q", "T-10", "stop") == 1 and mean(rows, "PACMAN+Q", "T-10", "r_T") == 1
-    assert NeuralAgent.load(folder / "agent.ckpt").name == "PACMAN+Q"
+    agent = NeuralAgent.load(folder / "agent.ckpt")
+    assert agent.name == "PACMAN+Q" and agent.navigator.planner_head.out_features == len(ACTIONS) == 6
+    own = [row for row in rows if row["agent"] == "PACMAN+Q" and row["spawn"] == "T-10"]
+    assert all(UP in row["actions"] for row in own) and all(row["poses"][-1][1] == VIEW_M for row in own)
+    longest = max(len(row["actions"]) for row in rows if row["actions"])
+    assert longest == ACTIONS.max_steps < HOUSE_ACTIONS.max_steps
     assert (folder / "table.md").exists()
+
+
+def test_an_agent_of_this_world_is_refused_in_houses(imitated: tuple) -> None:
+    navigator = NeuralAgent.load(imitated[0] / "agent.ckpt").navigator
+    with pytest.raises(ValueError, match="expected a world of 6 actions, got one of 4: forward, left, right, stop"):
+        navigator.check_actions(HOUSE_ACTIONS)
 
 
 def test_dagger_and_reinforce_go_on_from_there(imitated: tuple, tmp_path: Path) -> None:

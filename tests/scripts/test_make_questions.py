@@ -28,7 +28,7 @@ from eqa.scripts.make_questions import write_page
 
 
 def episode(house: str, question: str, answer: str, kind: str, distance_m: float | None = None) -> Episode:
-    spawns = distance_m and {"start": Spawn((0, 0, 0), 9, distance_m, 2), "T-10": Spawn((0, 0, 0))}
+    spawns = distance_m and {"start": Spawn((0, 0, 0, 0), 9, distance_m, 2), "T-10": Spawn((0, 0, 0, 0))}
     return Episode(house + question, house, question, answer, kind, "test", spawns=spawns, program='f(objects("sofa"))')
 
 

@@ -205,7 +205,7 @@ def test_a_person_walks_stops_answers_and_looks_at_the_walk_again(
     shown = server.replays.replay(0)
     for step in range(3):
         assert one("#seen").get_attribute("src") == shown["frames"][step]
-        x, z, heading = shown["poses"][step]
+        x, _, z, heading = shown["poses"][step]
         place = [float(number) for number in re.findall(r"[-.\d]+", one("#here").get_attribute("transform"))]
         assert place == pytest.approx([x, z, -np.degrees(heading)])
         ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()

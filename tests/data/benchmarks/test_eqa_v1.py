@@ -16,7 +16,6 @@ NOT_HELD = {
     "view_points",
     "goal_radius_m",
     "goal_turn_rad",
-    "floor_y_m",
     "spawns",
     "walk",
     "program",

@@ -14,22 +14,21 @@ from eqa.data.benchmarks import lost
 from eqa.data.benchmarks.mp3d_eqa import from_entry, heading_to_rotation, read_mp3d_eqa, to_entry, write_mp3d_eqa
 from eqa.data.benchmarks.mp3d_schema import check, check_for_training
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import TURN_RAD
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Entity, Spawn
 from eqa.envs.habitat.export import write_house
 from eqa.envs.house.catalog import load_catalog
-from eqa.envs.navigation.floor import HEADINGS_RAD
 from tests.data.benchmarks.test_eqa_v1 import set_in
 from tests.helpers.hand_episodes import START, WALK, assert_streams, bare, episode
 from tests.helpers.small_house import small_house
 
-VIEWS = ((1.0, 2.0, 0.0),)
+VIEWS = ((1.0, -1.5, 2.0, 0.0),)
 EPISODES = [
     episode(0),
     episode(1, walk=None, program=None),
     episode(2, touched=None, spawns={"start": Spawn(START)}, answer="red"),
     bare(3, spawns={"start": Spawn(START)}, view_points=VIEWS, walk="S"),
-    bare(4, frame="habitat", floor_y_m=-1.5, spawns={"start": Spawn(START)}, view_points=VIEWS, walk="FRS"),
+    bare(4, frame="habitat", spawns={"start": Spawn((START[0], -1.5, *START[2:]))}, view_points=VIEWS, walk="FRS"),
     episode(5, target_object=None, touched=(Entity("room", "kitchen", (0.0, 0.0, 0.0), (1.0, 2.0, 3.0), 2, True),)),
 ]
 WORDS = Vocabulary.of(EPISODES)
@@ -181,15 +180,15 @@ def test_the_scene_is_what_the_export_of_houses_writes(tmp_path):
 
 
 def test_headings_come_back_exactly():
-    for turns, heading in enumerate(HEADINGS_RAD.tolist()):
-        start = {"start": Spawn((0.0, 0.0, heading))}
-        given = bare(spawns=start, view_points=((0.0, 0.0, heading),))
+    for turns, heading in enumerate(HOUSE_ACTIONS.headings_rad.tolist()):
+        start = {"start": Spawn((0.0, 0.0, 0.0, heading))}
+        given = bare(spawns=start, view_points=((0.0, 0.0, 0.0, heading),))
         back = from_entry({**to_entry(given, number=0, vocabulary=WORDS), "info": None})
-        assert back.start[2] == heading == turns * TURN_RAD and back.view_points == given.view_points
+        assert back.start[3] == heading == turns * HOUSE_ACTIONS.turn_rad and back.view_points == given.view_points
     hardly_turned = {**FOREIGN["episodes"][0], "start_rotation": [0, -1e-12, 0, 1], "shortest_paths": None}
-    assert from_entry(hardly_turned).start[2] == 0.0
+    assert from_entry(hardly_turned).start[3] == 0.0
     odd = from_entry({**FOREIGN["episodes"][0], "start_rotation": heading_to_rotation(-0.3), "shortest_paths": None})
-    assert odd.start[2] == pytest.approx(2 * math.pi - 0.3, abs=1e-12)
+    assert odd.start[3] == pytest.approx(2 * math.pi - 0.3, abs=1e-12)
 
 
 def test_a_foreign_file_gives_what_it_knows_and_no_walk_that_is_not_ours(tmp_path):
@@ -197,9 +196,9 @@ def test_a_foreign_file_gives_what_it_knows_and_no_walk_that_is_not_ours(tmp_pat
     assert (read.episode_id, read.scene_id, read.frame) == ("0", "mp3d/17DRP5sb8fy/17DRP5sb8fy.glb", "habitat")
     assert (read.question, read.answer) == ("what color is the sofa in the living room?", "brown")
     assert (read.question_type, read.source) == ("color_room", "mp3d_eqa_v1")
-    assert (read.target_object, read.target_room, read.floor_y_m) == (12, 3, 0.07)
-    assert read.spawns == {"start": Spawn((-0.5, 1.2, math.pi / 2))}
-    assert read.view_points == ((1.5, -0.6, math.pi),)
+    assert (read.target_object, read.target_room) == (12, 3)
+    assert read.spawns == {"start": Spawn((-0.5, 0.07, 1.2, math.pi / 2))}
+    assert read.view_points == ((1.5, 0.07, -0.6, math.pi),)
     assert read.touched == (Entity("object", "sofa", (2, 0.57, -1), (2, 0.57, -1), 12, True),)
     assert read.walk is None and read.goal_radius_m is None and read.program is None
     again = tmp_path / "again.json.gz"
@@ -214,10 +213,9 @@ def test_without_our_notes_start_walk_goal_and_views_are_still_read():
     read = from_entry({**entry, "info": None})
     assert read.walk == WALK and read.spawns == {"start": Spawn(START, num_actions=len(WALK))}
     assert read.view_points == EPISODES[0].view_points and read.goal_radius_m == 0.2
-    assert (read.episode_id, read.frame, read.floor_y_m, read.target_object, read.target_room) == (
+    assert (read.episode_id, read.frame, read.target_object, read.target_room) == (
         "7",
         "habitat",
-        0.0,
         12,
         2,
     )
@@ -258,13 +256,13 @@ def test_a_path_that_our_moves_do_not_make_is_dropped_and_the_start_kept(place, 
     assert read.walk is None and read.spawns == {"start": Spawn(START)}
 
 
-def test_views_that_lean_or_lie_on_another_storey_are_dropped():
+def test_views_that_lean_are_dropped_and_those_of_another_storey_keep_their_height():
     entry = copy.deepcopy(FOREIGN["episodes"][0])
     good = {"position": [1.5, 0.2, -0.6], "rotation": [0, 1, 0, 0]}
     upstairs, leaning = {**good, "position": [1.5, 2.9, -0.6]}, {**good, "rotation": [0.38, 0, 0, 0.92]}
     entry["goals"][0]["view_points"] = [upstairs, good, leaning, {"position": [1, 0, 0], "rotation": None}]
-    assert from_entry(entry).view_points == ((1.5, -0.6, math.pi),)
-    entry["goals"][0]["view_points"] = [upstairs]
+    assert from_entry(entry).view_points == ((1.5, 2.9, -0.6, math.pi), (1.5, 0.2, -0.6, math.pi))
+    entry["goals"][0]["view_points"] = [leaning]
     assert from_entry(entry).view_points is None
     with pytest.raises(ValueError, match="start_rotation: expected a turn about Y"):
         from_entry({**entry, "start_rotation": [0.38, 0, 0, 0.92]})
@@ -362,7 +360,7 @@ def test_what_habitat_lab_does_without_may_be_missing(tmp_path, place, value):
     document = copy.deepcopy(FOREIGN)
     set_in(document, place, value)
     (read,) = read_mp3d_eqa(save(document, tmp_path / "val.json.gz"))
-    assert read.start == (-0.5, 1.2, math.pi / 2)
+    assert read.start == (-0.5, 0.07, 1.2, math.pi / 2)
 
 
 @pytest.mark.parametrize(
@@ -396,13 +394,15 @@ def test_what_the_trainers_would_stumble_over_is_told(place, value, complaint):
     [
         (episode(9, spawns=None), "'train-00003-009'.*expected spawns with 'start', got None"),
         (episode(9, spawns={"random": Spawn(START)}), "expected spawns with 'start', got .'random'."),
-        (episode(9, frame="suncg"), "got frame 'suncg'"),
-        (episode(9, frame="habitat", floor_y_m=None), "habitat with floor_y_m"),
+        (episode(9, frame="suncg"), "frame: expected house or habitat, got 'suncg'"),
         (episode(9, touched=None, view_points=None), "needs the target's place"),
         (episode(9, question="is it green?"), "unknown words .*green"),
         (episode(9, answer="green"), "answer 'green': unknown"),
-        (episode(9, spawns={"start": Spawn((0.0, 0.0, 0.1))}), "multiple of"),
-        (episode(9, spawns={"start": Spawn((0.0, math.inf, 0.0))}, walk=None), "start_position: expected three finite"),
+        (episode(9, spawns={"start": Spawn((0.0, 0.0, 0.0, 0.1))}), "multiple of"),
+        (
+            episode(9, spawns={"start": Spawn((0.0, 0.0, math.inf, 0.0))}, walk=None),
+            "start_position: expected three finite",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_the_old_file_stays(written, given, complaint):

@@ -5,13 +5,12 @@ import pytest
 
 from eqa.data.demonstrations.plans import ViewContents, best_views, to_best_views, view_contents, worths
 from eqa.data.questions.spawns import add_spawns
-from eqa.envs.actions import TURN_RAD, Action
-from eqa.envs.episode import Episode
+from eqa.envs.actions import HOUSE_ACTIONS, Action
+from eqa.envs.episode import PLAN, Episode
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.simulator import HouseSimulator, HouseWorld
 from eqa.envs.metrics import target_shares
-from eqa.envs.navigation.floor import HEADINGS_RAD
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
@@ -19,10 +18,12 @@ from eqa.envs.simulator import Goal
 from eqa.models.agents.agent import EpisodeBatch
 from eqa.models.agents.oracles import BestViewAgent, ShortestPathAgent
 from tests.helpers.episode_batches import batch_of
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
-BEST = (6.3, 2.2, 0.0)
-OTHERS = ((5.0, 1.0, HEADINGS_RAD[33]), (4.6, 2.0, HEADINGS_RAD[32]))
+TURN_RAD, HEADINGS_RAD = HOUSE_ACTIONS.turn_rad, HOUSE_ACTIONS.headings_rad
+BEST = (6.3, 0.0, 2.2, 0.0)
+OTHERS = ((5.0, 0.0, 1.0, HEADINGS_RAD[33]), (4.6, 0.0, 2.0, HEADINGS_RAD[32]))
 EPISODE = Episode(
     "small-0",
     "small-0",
@@ -36,7 +37,7 @@ EPISODE = Episode(
     goal_radius_m=0.2,
     goal_turn_rad=TURN_RAD,
 )
-SPAWNS = np.array(
+SPAWNS = on_floor(
     [[1.0, 2.0, 0.0], [3.5, 3.5, HEADINGS_RAD[13]], [5.0, 3.0, HEADINGS_RAD[20]], [6.3, 3.5, HEADINGS_RAD[39]]]
 )
 
@@ -82,9 +83,9 @@ def test_plans_end_in_the_goal_looking_as_it_wants(simulator: HouseSimulator) ->
     ends = replayed(simulator, ShortestPathAgent(), start_of())
     assert all(plan[-1] == Action.STOP and (plan[:-1] != Action.STOP).all() for plan in planned)
     assert (simulator.distance_m == 0).all()
-    for x, z, heading in ends:
-        near = [np.hypot(x - view[0], z - view[1]) < 0.21 for view in EPISODE.view_points]
-        beside = [turned(heading, view[2]) < TURN_RAD + 1e-6 for view in EPISODE.view_points]
+    for x, _, z, heading in ends:
+        near = [np.hypot(x - view[0], z - view[2]) < 0.21 for view in EPISODE.view_points]
+        beside = [turned(heading, view[3]) < TURN_RAD + 1e-6 for view in EPISODE.view_points]
         assert any(np.logical_and(near, beside))
 
 
@@ -94,8 +95,8 @@ def test_walks_to_the_best_view_end_there_looking_straight_at_it(simulator: Hous
     ends = replayed(simulator, BestViewAgent(), start_of())
     (best,) = best_views(WORLD, "small-0", [EPISODE])[0][0].view_points
     assert (simulator.distance_m == 0).all()
-    assert (np.hypot(*(ends[:, :2] - best[:2]).T) < 0.21).all()
-    assert (turned(ends[:, 2], best[2]) < 1e-6).all()
+    assert (np.hypot(*(ends[:, PLAN] - best[PLAN]).T) < 0.21).all()
+    assert (turned(ends[:, 3], best[3]) < 1e-6).all()
     assert all(len(straight) >= len(any_) for straight, any_ in zip(planned, anywhere, strict=True))
     assert sum(map(len, planned)) > sum(map(len, anywhere))
 
@@ -106,7 +107,7 @@ def test_what_a_view_shows_is_what_the_agent_s_camera_and_a_wider_one_see() -> N
     rows, columns = np.nonzero(floor.free)
     chosen = rng.integers(len(rows), size=40)
     x, z = (floor.origin[k] + (n[chosen] + 0.5) * floor.cell_m for k, n in enumerate((columns, rows)))
-    poses = np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]])
+    poses = on_floor(np.column_stack([x, z, HEADINGS_RAD[rng.integers(40, size=40)]]))
     targets = rng.integers(1, len(house.objects) + 1, size=40)
     found = view_contents(WORLD, "small-0", poses, targets)
     near = Renderer(Camera(), ("instance_id",))
@@ -132,14 +133,14 @@ def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it() -> N
 
 def test_a_plan_is_as_long_as_what_is_left_of_the_demonstration() -> None:
     (episode,) = add_spawns(small_house(), [EPISODE])
-    walk = walk_of(episode)
+    walk = walk_of(episode, HOUSE_ACTIONS)
     left = [10, len(walk.actions) // 2, len(walk.actions)]
     planned = plans([Goal.of(episode)] * 3, np.array([walk.before_end(k) for k in left]))
     assert [len(plan) for plan in planned] == left
 
 
 def test_a_best_view_that_no_walk_leads_to_makes_way_for_the_next() -> None:
-    (wall, *others) = ((4.0, 0.5, 0.0), *OTHERS)
+    (wall, *others) = ((4.0, 0.0, 0.5, 0.0), *OTHERS)
     episode = Episode.from_dict(EPISODE.to_dict() | {"view_points": (wall, *others)})
     (ranked,) = best_views(WORLD, "small-0", [episode])
     (first,) = (goal for goal in ranked if goal.view_points == (wall,))
@@ -153,10 +154,10 @@ def test_a_best_view_that_no_walk_leads_to_makes_way_for_the_next() -> None:
 
 def test_poses_in_walls_between_headings_and_of_another_number_are_refused() -> None:
     goal = Goal.of(EPISODE)
-    with pytest.raises(ValueError, match=r"cannot stand at \(4.0, 0.5"):
-        plans([goal], np.array([[4.0, 0.5, 0.0]]))
+    with pytest.raises(ValueError, match=r"cannot stand at \(4.0, 0.0, 0.5"):
+        plans([goal], on_floor([[4.0, 0.5, 0.0]]))
     with pytest.raises(ValueError, match="heading"):
-        plans([goal], np.array([[2.0, 2.0, 0.1]]))
+        plans([goal], on_floor([[2.0, 2.0, 0.1]]))
     with pytest.raises(ValueError, match="starts: expected one for each of 1 goals, got 4"):
         plans([goal], SPAWNS)
-    assert plans([], np.empty((0, 3))) == []
+    assert plans([], np.empty((0, 4))) == []

@@ -39,7 +39,7 @@ def recording(scene: str, episodes: list[Episode]) -> Recording:
         lengths=lengths,
         features=np.repeat(values[:, None], FEATURES, 1).astype(np.float16),
         actions=actions,
-        poses=np.repeat(values[:, None], 3, 1).astype(float),
+        poses=np.repeat(values[:, None], 4, 1).astype(float),
         distance_m=values.astype(np.float32),
     )
 
@@ -117,8 +117,8 @@ def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
     ("name", "change", "named"),
     [
         ("actions", lambda a: a[:-1], "actions: expected"),
-        ("actions", lambda a: a + 1, "actions: expected 0 to 3"),
-        ("actions", lambda a: a - 1, "actions: expected 0 to 3"),
+        ("actions", lambda a: a + 3, "actions: expected 0 to 5"),
+        ("actions", lambda a: a - 1, "actions: expected 0 to 5"),
         ("actions", lambda a: a + 0.5, "actions: expected whole numbers"),
         ("poses", lambda a: a[:, :2], "poses: expected"),
         ("poses", lambda a: np.where(a == 101, np.nan, a), "poses: expected finite"),
@@ -133,7 +133,7 @@ def test_a_damaged_or_older_file_is_refused_and_the_remedy_is_named(
         ("offsets", lambda a: np.concatenate([a[:1], a[:1], a[2:]]), "offsets: expected a frame or more"),
         ("offsets", lambda a: np.concatenate([a[:-1], a[-1:] - 1]), "offsets: expected"),
         ("targets", lambda a: a[:-2], "targets: expected"),
-        ("targets", lambda a: a + 2, "targets: expected 0 to 3"),
+        ("targets", lambda a: a + 3, "targets: expected 0 to 5"),
     ],
 )
 def test_arrays_that_do_not_agree_or_hold_what_no_walk_has_are_refused(

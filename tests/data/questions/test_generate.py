@@ -25,11 +25,11 @@ def rules():
 
 
 def everything_visible(house, targets):
-    return [((1.0, 2.0, 0.0), (float(target[0]), 2.0, 0.5)) for target in targets]
+    return [((1.0, 0.0, 2.0, 0.0), (float(target[0]), 0.0, 2.0, 0.5)) for target in targets]
 
 
 def no_walks(house, episodes):
-    return [replace(e, spawns={"start": Spawn((1.0, 2.0, 0.0))}) for e in episodes]
+    return [replace(e, spawns={"start": Spawn((1.0, 0.0, 2.0, 0.0))}) for e in episodes]
 
 
 STUBS = {"visible": everything_visible, "add_spawns": no_walks}
@@ -97,7 +97,7 @@ def test_homes_that_people_designed_are_asked_about_but_do_not_change_what_the_o
 def test_what_cannot_be_seen_is_not_asked_and_the_balance_is_judged_without_it(houses, rules):
     def cups_are_hidden(house, targets):
         hidden = [any(house.objects[i - 1].category == "cup" for i in target) for target in targets]
-        return [None if is_hidden else ((0.0, 0.0, 0.0),) for is_hidden in hidden]
+        return [None if is_hidden else ((0.0, 0.0, 0.0, 0.0),) for is_hidden in hidden]
 
     everything = dict.fromkeys(houses)
     made = make_questions(houses, counts=everything, seed=0, **{**STUBS, "visible": cups_are_hidden})
@@ -224,8 +224,8 @@ def cut(text: str) -> str:
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda text: text.replace('"version": 2', '"version": 0', 1), "expected eqa-questions version 2, got"),
-        (lambda text: text.replace('"eqa-questions"', '"songs"', 1), "got songs version 2"),
+        (lambda text: text.replace('"version": 3', '"version": 0', 1), "expected eqa-questions version 3, got"),
+        (lambda text: text.replace('"eqa-questions"', '"songs"', 1), "got songs version 3"),
         (lambda text: "", "not a usable question file"),
         (lambda text: "[1, 2]\n", "not a usable question file"),
         (cut, "damaged|expected .* questions"),

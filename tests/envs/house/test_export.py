@@ -17,6 +17,7 @@ from eqa.envs.house.export import house_glb, labels
 from eqa.envs.rendering.renderer import Renderer
 from eqa.scripts import export_house
 from tests.helpers.generated_house import house_and_scene
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
 NUMBERS = {5123: np.uint16, 5125: np.uint32, 5126: np.float32}
@@ -26,12 +27,12 @@ SIDE_PX, FOV_DEG, EYE_M, NEAR_M = 224, 60.0, 1.0, 0.05  # what docs/export.md te
 
 @pytest.fixture(scope="module")
 def exported():
-    """A furnished house, its scene, and poses (x, z, heading) where an agent may stand."""
+    """A furnished house, its scene, and poses where an agent may stand."""
     catalog = load_catalog()
     house, scene = house_and_scene(0, 1)
     free = build_floor(house, scene, catalog.meshes, resolution=200).centres
     rng = np.random.default_rng(0)
-    return house, scene, np.column_stack([rng.choice(free, 5), rng.uniform(0, 2 * np.pi, 5)])
+    return house, scene, on_floor(np.column_stack([rng.choice(free, 5), rng.uniform(0, 2 * np.pi, 5)]))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def drawn(scene, poses) -> dict[str, np.ndarray]:
 
 def rays(pose) -> tuple[np.ndarray, np.ndarray]:
     """Origin (3,) and directions (pixels, 3) as the documentation describes the camera; one metre deep each."""
-    x, z, heading = pose
+    x, _, z, heading = pose
     tangent = np.tan(np.radians(FOV_DEG / 2))
     place = (np.arange(SIDE_PX) + 0.5) / SIDE_PX * 2 - 1
     right, down = np.meshgrid(place * tangent, place * tangent)
@@ -208,7 +209,7 @@ def test_colours_of_the_glb_are_ours(exported, glb):
 
 def test_textures_of_the_glb_stand_upright():
     house = small_house()
-    before_window_and_over_floor = np.array([[0.7, 2.0, np.pi / 2], [3.0, 3.0, 0.6]])
+    before_window_and_over_floor = on_floor([[0.7, 2.0, np.pi / 2], [3.0, 3.0, 0.6]])
     scene = build_scene(house, load_catalog())
     view = house_glb(house, scene, load_catalog()), scene, before_window_and_over_floor
     errors, is_image = unlit_views(*view)

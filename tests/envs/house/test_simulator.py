@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 
-from eqa.envs.actions import NUM_HEADINGS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
+from eqa.envs.episode import PLAN
 from eqa.envs.house.simulator import HouseSimulator
-from eqa.envs.navigation.floor import HEADINGS_RAD, STEP_X, STEP_Z, distance_fields, distances_at, way_is_free
+from eqa.envs.navigation.floor import distance_fields, distances_at, way_is_free
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
-GOAL = Goal(((5.5, 2.0, 0.0),), 0.25)
-OTHER = Goal(((1.5, 2.0, 0.0),), 0.25)
+GOAL = Goal(((5.5, 0.0, 2.0, 0.0),), 0.25)
+OTHER = Goal(((1.5, 0.0, 2.0, 0.0),), 0.25)
+NUM_HEADINGS, HEADINGS_RAD = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.headings_rad
+STEP_X, STEP_Z = HOUSE_ACTIONS.step_x, HOUSE_ACTIONS.step_z
 CAMERA = Camera(height_px=24, width_px=32)
 
 
@@ -22,7 +26,7 @@ def simulator(num_agents, houses=None, **options):
 def place(sim, poses, goal=GOAL, scenes=None):
     count = len(poses)
     scenes = np.zeros(count, np.int64) if scenes is None else np.asarray(scenes)
-    sim.reset(np.arange(count), scenes, np.asarray(poses, np.float64), [goal] * count)
+    sim.reset(np.arange(count), scenes, on_floor(poses), [goal] * count)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def world():
 
 def random_poses(floor, rng, count):
     places = floor.centres[rng.integers(floor.num_free, size=count)]
-    return np.concatenate([places, HEADINGS_RAD[rng.integers(NUM_HEADINGS, size=count)][:, None]], axis=1)
+    return floor.stand(places, HEADINGS_RAD[rng.integers(NUM_HEADINGS, size=count)])
 
 
 def test_a_thousand_random_actions_equal_those_of_single_agents(world):
@@ -42,7 +46,7 @@ def test_a_thousand_random_actions_equal_those_of_single_agents(world):
     goals = [GOAL, OTHER] * 4
     world.reset(np.arange(8), scenes, poses, goals)
     fields = {(k, goal): distance_fields(world.floors[k], [goal])[0] for k in (0, 1) for goal in (GOAL, OTHER)}
-    slow = [[x, z, round(heading / HEADINGS_RAD[1])] for x, z, heading in poses]
+    slow = [[x, z, round(heading / HEADINGS_RAD[1])] for x, _, z, heading in poses]
     refused = 0
     for _ in range(1000):
         actions = rng.choice(4, 8, p=[0.6, 0.25, 0.1, 0.05])
@@ -59,10 +63,10 @@ def test_a_thousand_random_actions_equal_those_of_single_agents(world):
                 pose[2] = (pose[2] + (1 if action == Action.LEFT else -1)) % NUM_HEADINGS
             assert collided[n] == hit
             refused += hit
-        expected = np.array([[x, z, HEADINGS_RAD[k]] for x, z, k in slow])
+        expected = on_floor([[x, z, HEADINGS_RAD[k]] for x, z, k in slow])
         assert (world.poses.numpy() == expected).all()
         distances = [
-            distances_at(world.floors[k], fields[k, g], expected[n : n + 1])[0]
+            distances_at(world.floors[k], fields[k, g], expected[n : n + 1, PLAN])[0]
             for n, (k, g) in enumerate(zip(scenes, goals))
         ]
         assert (world.distance_m.numpy() == distances).all() and np.isfinite(distances).all()
@@ -74,7 +78,7 @@ def test_headings_do_not_drift_over_thousands_of_turns():
     place(sim, [[2.0, 2.0, HEADINGS_RAD[7]]])
     for action in [Action.LEFT] * 4000 + [Action.RIGHT] * 4000:
         sim.step(np.array([action]))
-    assert sim.poses.tolist() == [[2.0, 2.0, HEADINGS_RAD[7]]]
+    assert sim.poses.tolist() == [[2.0, 0.0, 2.0, HEADINGS_RAD[7]]]
 
 
 def test_forward_goes_the_same_way_as_the_camera_looks(world):
@@ -92,7 +96,7 @@ def test_forward_goes_the_same_way_as_the_camera_looks(world):
 def test_a_refused_move_leaves_the_agent_where_it_is(world):
     place(world, [[0.3, 2.0, HEADINGS_RAD[10]]] * 8)
     assert world.step(np.zeros(8, np.int64)).all()
-    assert (world.poses.numpy()[:, :2] == [0.3, 2.0]).all()
+    assert (world.poses.numpy()[:, PLAN] == [0.3, 2.0]).all()
 
 
 def test_rooms_are_told_apart_and_a_doorway_belongs_to_one_of_them(world):
@@ -111,8 +115,8 @@ def test_agents_can_be_drawn_some_at_a_time(world):
 
 def test_fields_are_shared_kept_and_make_way_for_new_ones():
     sim = simulator(2, num_fields=3)
-    goals = [Goal(((x, 2.0, 0.0),), 0.25) for x in (1.0, 2.0, 3.0, 5.0, 5.5, 6.0)]
-    poses = np.array([[2.0, 2.0, 0.0], [3.0, 1.5, 0.0]])
+    goals = [Goal(((x, 0.0, 2.0, 0.0),), 0.25) for x in (1.0, 2.0, 3.0, 5.0, 5.5, 6.0)]
+    poses = on_floor([[2.0, 2.0, 0.0], [3.0, 1.5, 0.0]])
     rng = np.random.default_rng(0)
     for _ in range(60):
         pair = [goals[k] for k in rng.integers(len(goals), size=2)]
@@ -126,7 +130,7 @@ def test_fields_are_shared_kept_and_make_way_for_new_ones():
         if sim._ready.all():
             fields = distance_fields(sim.floors[0], present)
             assert sim.distance_m.tolist() == [
-                distances_at(sim.floors[0], f, poses[[n]])[0] for n, f in enumerate(fields)
+                distances_at(sim.floors[0], f, poses[[n]][:, PLAN])[0] for n, f in enumerate(fields)
             ]
             assert len(set(sim._slot_of.values())) == len(sim._slot_of) <= 3
 
@@ -136,13 +140,15 @@ def test_what_cannot_be_is_refused_before_anything_changes(world):
     before = world.poses.numpy()
     one, zero = np.array([0]), np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="cannot stand at"):
-        world.reset(one, zero, np.array([[1.5, 0.6, 0.0]]), [GOAL])
+        world.reset(one, zero, on_floor([[1.5, 0.6, 0.0]]), [GOAL])
     with pytest.raises(ValueError, match="9 degrees"):
-        world.reset(one, zero, np.array([[2.0, 2.0, 0.1]]), [GOAL])
+        world.reset(one, zero, on_floor([[2.0, 2.0, 0.1]]), [GOAL])
     with pytest.raises(ValueError, match="unreachable target"):
-        world.reset(one, zero, np.array([[2.0, 2.0, 0.0]]), [Goal(((1.5, 0.6, 0.0),), 0.05)])
+        world.reset(one, zero, on_floor([[2.0, 2.0, 0.0]]), [Goal(((1.5, 0.0, 0.6, 0.0),), 0.05)])
+    with pytest.raises(ValueError, match="y on the ground"):
+        world.reset(one, zero, np.array([[2.0, 0.2, 2.0, 0.0]]), [GOAL])
     with pytest.raises(ValueError, match="as many"):
-        world.reset(one, zero, np.array([[2.0, 2.0, 0.0]]), [])
+        world.reset(one, zero, on_floor([[2.0, 2.0, 0.0]]), [])
     for wrong in (np.full(8, 4), np.full(8, -1), np.zeros(7, np.int64)):
         with pytest.raises(ValueError, match="actions"):
             world.step(wrong)

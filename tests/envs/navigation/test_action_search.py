@@ -3,40 +3,39 @@
 import numpy as np
 import pytest
 
-from eqa.envs.actions import NUM_HEADINGS, TURN_RAD, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
+from eqa.envs.episode import PLAN
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
 from eqa.envs.navigation.floor import (
-    HEADINGS_RAD,
-    STEP_X,
-    STEP_Z,
     Floor,
     distance_fields,
     distances_at,
     far_places,
     goal_mask,
-    heading_indices,
     sample_start,
     way_is_free,
 )
 from eqa.envs.navigation.occupancy import largest_component
 from eqa.envs.simulator import Goal
 
+OTHER_ACTIONS = ActionSet(step_m=0.3, turn_rad=np.pi / 6)
 
-def floor_of(free, cell_m) -> Floor:
+
+def floor_of(free, cell_m, actions=HOUSE_ACTIONS) -> Floor:
     free = np.asarray(free, np.uint8).copy()
     free[[0, -1]] = 0
     free[:, [0, -1]] = 0
-    return Floor("grid", (0.5, -1.0), cell_m, largest_component(free))
+    return Floor("grid", (0.5, -1.0), cell_m, largest_component(free), y_m=2.5, actions=actions)
 
 
-def tiny_floor() -> Floor:
+def tiny_floor(actions) -> Floor:
     """1.2 m x 1.2 m with a post in the middle."""
     free = np.ones((60, 60))
     free[25:36, 25:36] = 0
-    return floor_of(free, 0.02)
+    return floor_of(free, 0.02, actions)
 
 
-def rooms_floor() -> Floor:
+def rooms_floor(actions=HOUSE_ACTIONS) -> Floor:
     """4 m x 4 m: two walls with a gap each, some clutter."""
     free = np.ones((200, 200))
     free[60:65, :150] = 0
@@ -44,17 +43,16 @@ def rooms_floor() -> Floor:
     for row, column in np.random.default_rng(0).integers(0, 180, (12, 2)):
         free[row : row + 12, column : column + 12] = 0
     free[95:105] = 1
-    return floor_of(free, 0.02)
+    return floor_of(free, 0.02, actions)
 
 
 def random_pose(rng, floor):
-    x, z = floor.centres[rng.integers(floor.num_free)]
-    return float(x), float(z), float(HEADINGS_RAD[rng.integers(NUM_HEADINGS)])
+    return sample_start(floor, rng, floor.centres)
 
 
 def at_goal(floor, goal, x, z, heading):
     for view in goal.view_points:
-        away = abs(HEADINGS_RAD[heading] - view[2]) % (2 * np.pi)
+        away = abs(floor.actions.headings_rad[heading] - view[3]) % (2 * np.pi)
         if min(away, 2 * np.pi - away) <= goal.turn_rad + 1e-6:
             mask = goal_mask(floor, Goal((view,), goal.radius_m))
             if mask[int((z - floor.origin[1]) / floor.cell_m), int((x - floor.origin[0]) / floor.cell_m)]:
@@ -64,17 +62,19 @@ def at_goal(floor, goal, x, z, heading):
 
 def fewest_moves(floor, goal, start, limit):
     """Breadth-first search over real moves; poses within a tenth of a millimetre are one. None beyond the limit."""
-    layer = [(start[0], start[1], int(heading_indices(np.array(start[2:]))[0]))]
+    moves = floor.actions
+    layer = [(*start[PLAN], int(moves.heading_indices(np.array(start[3:]))[0]))]
     seen = set()
     for depth in range(limit + 1):
         following = []
         for x, z, heading in layer:
             if at_goal(floor, goal, x, z, heading):
                 return depth
-            for turn in (1, NUM_HEADINGS - 1):
-                following.append((x, z, (heading + turn) % NUM_HEADINGS))
-            if way_is_free(floor.free, *floor.origin, floor.cell_m, x, z, STEP_X[heading], STEP_Z[heading]):
-                following.append((x + STEP_X[heading], z + STEP_Z[heading], heading))
+            for turn in (1, moves.num_headings - 1):
+                following.append((x, z, (heading + turn) % moves.num_headings))
+            step = moves.step_x[heading], moves.step_z[heading]
+            if way_is_free(floor.free, *floor.origin, floor.cell_m, x, z, *step):
+                following.append((x + step[0], z + step[1], heading))
         layer = []
         for pose in following:
             key = (round(pose[0] * 1e4), round(pose[1] * 1e4), pose[2])
@@ -84,11 +84,12 @@ def fewest_moves(floor, goal, start, limit):
     return None
 
 
-def test_walks_are_as_short_as_an_exhaustive_search_finds():
-    floor, rng = tiny_floor(), np.random.default_rng(0)
+@pytest.mark.parametrize("actions", [HOUSE_ACTIONS, OTHER_ACTIONS], ids=["house", "other"])
+def test_walks_are_as_short_as_an_exhaustive_search_finds(actions):
+    floor, rng = tiny_floor(actions), np.random.default_rng(0)
     compared = 0
     for _ in range(60):
-        turn_rad = rng.integers(3) * TURN_RAD
+        turn_rad = rng.integers(3) * actions.turn_rad
         goal, start = Goal((random_pose(rng, floor), random_pose(rng, floor)), 0.1, turn_rad), random_pose(rng, floor)
         fewest = fewest_moves(floor, goal, start, limit=11)
         if fewest is not None:
@@ -98,27 +99,30 @@ def test_walks_are_as_short_as_an_exhaustive_search_finds():
     assert compared >= 8
 
 
-def test_walks_replay_move_by_move_and_end_in_the_goal_looking_the_right_way():
-    floor, rng = rooms_floor(), np.random.default_rng(1)
-    goals = [Goal(tuple(random_pose(rng, floor) for _ in range(3)), 0.25, k % 3 * TURN_RAD) for k in range(12)]
+@pytest.mark.parametrize("actions", [HOUSE_ACTIONS, OTHER_ACTIONS], ids=["house", "other"])
+def test_walks_replay_move_by_move_and_end_in_the_goal_looking_the_right_way(actions):
+    floor, rng = rooms_floor(actions), np.random.default_rng(1)
+    goals = [Goal(tuple(random_pose(rng, floor) for _ in range(3)), 0.25, k % 3 * actions.turn_rad) for k in range(12)]
     fields = distance_fields(floor, goals)
-    starts = [sample_start(rng, far_places(floor, field)) for field in fields]
+    starts = [sample_start(floor, rng, far_places(floor, field)) for field in fields]
     walks = shortest_walks(floor, goals, starts)
     for walk, goal, field, start in zip(walks, goals, fields, starts):
         assert walk.actions[-1] == Action.STOP and (walk.actions[:-1] != Action.STOP).all()
         assert len(walk.poses) == len(walk.actions)
-        x, z, heading = start[0], start[1], int(heading_indices(np.array(start[2:]))[0])
+        (x, y, z), heading = start[:3], int(actions.heading_indices(np.array(start[3:]))[0])
+        assert y == 2.5
         for pose, action in zip(walk.poses, walk.actions):
-            assert pose.tolist() == [x, z, HEADINGS_RAD[heading]]
+            assert pose.tolist() == [x, y, z, actions.headings_rad[heading]]
             if action == Action.FORWARD:
-                assert way_is_free(floor.free, *floor.origin, floor.cell_m, x, z, STEP_X[heading], STEP_Z[heading])
-                x, z = x + STEP_X[heading], z + STEP_Z[heading]
+                step = actions.step_x[heading], actions.step_z[heading]
+                assert way_is_free(floor.free, *floor.origin, floor.cell_m, x, z, *step)
+                x, z = x + step[0], z + step[1]
             elif action != Action.STOP:
-                heading = (heading + (1 if action == Action.LEFT else -1)) % NUM_HEADINGS
+                heading = (heading + (1 if action == Action.LEFT else -1)) % actions.num_headings
         assert at_goal(floor, goal, x, z, heading)
-        distances = distances_at(floor, field, walk.poses)
+        distances = distances_at(floor, field, walk.poses[:, PLAN])
         assert distances[-1] == 0 and distances[0] > 1
-        metres = 0.25 * (walk.actions == Action.FORWARD).sum()
+        metres = actions.step_m * (walk.actions == Action.FORWARD).sum()
         assert metres >= distances[0] - 0.05
         assert metres <= 1.3 * distances[0] + 1.5
 
@@ -156,7 +160,7 @@ def test_a_batch_equals_walks_one_by_one_and_equal_goals_are_searched_together()
 
 def test_a_start_in_the_goal_stops_at_once():
     floor = rooms_floor()
-    pose = (2.5, 1.0, float(HEADINGS_RAD[3]))
+    pose = (2.5, 2.5, 1.0, float(HOUSE_ACTIONS.headings_rad[3]))
     (walk,) = shortest_walks(floor, [Goal((pose,), 0.25)], [pose])
     assert walk.actions.tolist() == [Action.STOP] and walk.poses.tolist() == [list(pose)]
 
@@ -173,7 +177,7 @@ def test_spawns_count_actions_from_the_end_with_stop_among_them():
 
 def test_what_cannot_be_reached_is_named():
     floor = rooms_floor()
-    inside, wall = (2.5, 1.0, 0.0), (0.5 + 0.2, -1.0 + 1.25, 0.0)
+    inside, wall = (2.5, 2.5, 1.0, 0.0), (0.5 + 0.2, 2.5, -1.0 + 1.25, 0.0)
     with pytest.raises(ValueError, match="unreachable start.*stand"):
         shortest_walks(floor, [Goal((inside,), 0.25)], [wall])
     with pytest.raises(ValueError, match="unreachable target"):
@@ -188,9 +192,15 @@ def test_only_what_cannot_be_reached_is_passed_over(monkeypatch, part):
         raise ValueError("fault")
 
     floor = rooms_floor()
-    inside, wall = (2.5, 1.0, 0.0), (0.5 + 0.2, -1.0 + 1.25, 0.0)
+    inside, wall = (2.5, 2.5, 1.0, 0.0), (0.5 + 0.2, 2.5, -1.0 + 1.25, 0.0)
     goals, starts = [Goal((inside,), 0.25), Goal((wall,), 0.25), Goal((inside,), 0.25)], [wall, inside, inside]
     assert [walk is None for walk in shortest_walks(floor, goals, starts, or_none=True)] == [True, True, False]
     monkeypatch.setattr(f"eqa.envs.navigation.action_search.{part}", faulty)
     with pytest.raises(ValueError, match="fault"):
         shortest_walks(floor, goals, starts, or_none=True)
+
+
+def test_more_headings_than_the_search_has_bits_for_are_refused():
+    floor = rooms_floor(ActionSet(turn_rad=2 * np.pi / 65))
+    with pytest.raises(ValueError, match="at most 64 headings"):
+        costs_to_go(floor, [Goal((sample_start(floor, np.random.default_rng(0), floor.centres),), 0.25)])

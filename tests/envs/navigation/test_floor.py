@@ -6,20 +6,17 @@ from math import dist, inf, isclose, pi, sqrt
 import numpy as np
 import pytest
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M
+from eqa.envs.actions import HOUSE_ACTIONS
+from eqa.envs.episode import PLAN
 from eqa.envs.house.build import build_floor
 from eqa.envs.house.house import House, Opening, Room, Wall
 from eqa.envs.navigation.floor import (
-    HEADINGS_RAD,
-    STEP_X,
-    STEP_Z,
     Floor,
     distance_fields,
     distances_at,
     far_places,
     free_cells,
     goal_mask,
-    heading_indices,
     sample_start,
     way_is_free,
 )
@@ -27,6 +24,8 @@ from eqa.envs.navigation.occupancy import dilate, fill_polygon, largest_componen
 from eqa.envs.rendering.scene import Instances, Materials, Meshes, Scene
 from eqa.envs.simulator import Goal
 
+NUM_HEADINGS, STEP_M = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.step_m
+STEP_X, STEP_Z = HOUSE_ACTIONS.step_x, HOUSE_ACTIONS.step_z
 BOX_FACES = [
     (0, 1, 3),
     (0, 3, 2),
@@ -121,7 +120,7 @@ def dijkstra_any_angle(floor, goal_mask, pairs):
 
 def test_distance_is_euclidean_in_an_open_room_straight_and_diagonal():
     floor = floor_of(np.ones((300, 300)), cell_m=0.02)
-    field = distance_fields(floor, [Goal(((3.0, 3.0, 0.0),), 0.25)])[0]
+    field = distance_fields(floor, [Goal(((3.0, 0.0, 3.0, 0.0),), 0.25)])[0]
     centres = floor.centres
     true = np.hypot(*(centres - 3.0).T) - 0.25
     far = true > 1.0
@@ -138,7 +137,7 @@ def test_distance_round_corners_agrees_with_a_visibility_graph():
     free[80:88, :160] = False
     free[160:168, 80:] = False
     floor = floor_of(free, cell_m=0.015)
-    goal = Goal(((0.6, 0.6, 0.0),), 0.1)
+    goal = Goal(((0.6, 0.0, 0.6, 0.0),), 0.1)
     mask = goal_mask(floor, goal)
     rng = np.random.default_rng(0)
     cells = [tuple(c) for c in rng.permutation(np.argwhere(floor.free))[:40]]
@@ -153,7 +152,7 @@ def test_a_batch_of_fields_equals_fields_one_by_one():
     rng = np.random.default_rng(1)
     free = largest_component((rng.random((80, 80)) > 0.2).astype(np.uint8))
     floor = floor_of(free)
-    goals = [Goal(((float(x), float(z), 0.0),), 0.2) for x, z in rng.permutation(floor.centres)[:5]]
+    goals = [Goal(((float(x), 0.0, float(z), 0.0),), 0.2) for x, z in rng.permutation(floor.centres)[:5]]
     batch = distance_fields(floor, goals)
     assert np.isfinite(batch).all()
     for k, goal in enumerate(goals):
@@ -165,7 +164,7 @@ def test_a_goal_region_does_not_reach_through_a_wall():
     free[:, 30] = False
     free[5, 30] = True
     floor = floor_of(free)
-    mask = goal_mask(floor, Goal(((1.4, 2.0, 0.0),), 0.25))
+    mask = goal_mask(floor, Goal(((1.4, 0.0, 2.0, 0.0),), 0.25))
     assert mask.any() and not mask[:, 30:].any()
 
 
@@ -173,7 +172,7 @@ def test_an_unreachable_target_is_named():
     free = np.ones((60, 60), bool)
     free[20:40, 20:40] = False
     with pytest.raises(ValueError, match="unreachable target.*0.25 m"):
-        distance_fields(floor_of(free), [Goal(((1.5, 1.5, 0.0),), 0.25)])
+        distance_fields(floor_of(free), [Goal(((1.5, 0.0, 1.5, 0.0),), 0.25)])
 
 
 def test_only_geometry_between_the_two_heights_blocks():
@@ -318,31 +317,36 @@ def test_cells_are_numbered_in_row_major_order_of_free_cells():
 
 def test_lookups_are_infinite_where_nobody_can_stand():
     floor = floor_of(np.ones((60, 60)))
-    field = distance_fields(floor, [Goal(((1.5, 1.5, 0.0),), 0.25)])[0]
-    found = distances_at(floor, field, np.array([[1.5, 1.5, 0.3], [0.01, 1.0, 0.0], [9.0, 9.0, 0.0]]))
+    field = distance_fields(floor, [Goal(((1.5, 0.0, 1.5, 0.0),), 0.25)])[0]
+    found = distances_at(floor, field, np.array([[1.5, 1.5], [0.01, 1.0], [9.0, 9.0]]))
     assert found[0] == 0 and np.isinf(found[1:]).all()
 
 
 def test_far_starts_are_far_and_a_function_of_the_seed():
     floor = floor_of(np.ones((60, 60)))
-    field = distance_fields(floor, [Goal(((0.5, 0.5, 0.0),), 0.25)])[0]
+    field = distance_fields(floor, [Goal(((0.5, 0.0, 0.5, 0.0),), 0.25)])[0]
     places = far_places(floor, field)
-    starts = [sample_start(np.random.default_rng(s), places) for s in range(50)]
-    assert starts[7] == sample_start(np.random.default_rng(7), places) and len(set(starts)) > 40
-    distances = distances_at(floor, field, np.array(starts))
+    starts = [sample_start(floor, np.random.default_rng(s), places) for s in range(50)]
+    assert starts[7] == sample_start(floor, np.random.default_rng(7), places) and len(set(starts)) > 40
+    distances = distances_at(floor, field, np.array(starts)[:, PLAN])
     assert distances.min() >= np.quantile(field, 0.8) and np.isfinite(distances).all()
-    assert heading_indices(np.array(starts)[:, 2]).std() > 5
+    assert HOUSE_ACTIONS.heading_indices(np.array(starts)[:, 3]).std() > 5
 
 
 def test_headings_between_two_turns_are_refused():
-    assert heading_indices(HEADINGS_RAD + 2 * pi).tolist() == list(range(NUM_HEADINGS))
+    assert HOUSE_ACTIONS.heading_indices(HOUSE_ACTIONS.headings_rad + 2 * pi).tolist() == list(range(NUM_HEADINGS))
     for wrong in (0.05, np.nan):
         with pytest.raises(ValueError, match="9 degrees"):
-            heading_indices(np.array([0.0, wrong]))
+            HOUSE_ACTIONS.heading_indices(np.array([0.0, wrong]))
+
+
+def test_poses_are_refused_where_places_in_the_plan_are_asked_for():
+    with pytest.raises(ValueError, match=r"expected shape \(N, 2\) of x and z, got \(3, 4\)"):
+        floor_of(np.ones((60, 60))).is_free(np.zeros((3, 4)))
 
 
 def test_goals_without_view_points_or_radius_are_refused():
     with pytest.raises(ValueError, match="view point"):
         Goal((), 0.25)
     with pytest.raises(ValueError, match="radius"):
-        Goal(((0.0, 0.0, 0.0),), 0.0)
+        Goal(((0.0, 0.0, 0.0, 0.0),), 0.0)

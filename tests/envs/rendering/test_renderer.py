@@ -19,6 +19,7 @@ from eqa.envs.rendering.cpu_kernels import _polygon_spans, _triangle_spans
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Instances, Materials, Meshes, Scene, Textures
 from tests.helpers.generated_house import house_and_scene
+from tests.helpers.poses import on_floor
 
 TEXTURE_LOG2 = 5
 
@@ -190,7 +191,7 @@ def one_box(distance: float = 2.0, size: float = 1.0) -> tuple[SimpleNamespace, 
 
 
 def one_view(renderer: Renderer, x=0.0, z=0.0, heading=0.0) -> dict[str, np.ndarray]:
-    images = renderer.render(np.zeros(1, np.int32), np.array([[x, z, heading]]))
+    images = renderer.render(np.zeros(1, np.int32), np.array([[x, 0.0, z, heading]]))
     return {name: image[0] for name, image in images.items()}
 
 
@@ -202,7 +203,9 @@ def test_depth_and_instances_agree_with_embree_in_random_rooms(camera):
         assets, scene = random_room(rng)
         renderer = Renderer(camera)
         renderer.load([scene])
-        poses = np.stack([rng.uniform(-4.5, 4.5, 8), rng.uniform(-3.5, 3.5, 8), rng.uniform(-4, 4, 8)], axis=1)
+        places = np.stack([rng.uniform(-4.5, 4.5, 8), rng.uniform(-3.5, 3.5, 8), rng.uniform(-4, 4, 8)], axis=1)
+        poses = on_floor(places)
+        poses[4:, 1] = rng.uniform(-0.4, 0.4, 4)
         images = renderer.render(np.zeros(8, np.int32), poses)
         triangles, owner = world_triangles(assets, scene)
         traced = Embree(triangles)
@@ -223,7 +226,7 @@ def test_generated_house_agrees_with_embree(index):
     house, scene = house_and_scene(0, index)
     free = build_floor(house, scene, catalog.meshes, resolution=200).centres
     rng = np.random.default_rng(0)
-    poses = np.column_stack([rng.choice(free, 12), rng.integers(0, 40, 12) * np.radians(9)])
+    poses = on_floor(np.column_stack([rng.choice(free, 12), rng.integers(0, 40, 12) * np.radians(9)]))
     renderer = Renderer()
     renderer.load([scene])
     images = renderer.render(np.zeros(12, np.int32), poses)
@@ -248,7 +251,7 @@ def test_triangles_that_share_edges_leave_no_gap_whatever_the_order_of_their_cor
     assets = make_assets([sheet])
     renderer = Renderer(Camera(), ("depth",))
     renderer.load([make_scene(assets, [(0, np.eye(3), (0, 0, 0))])])
-    poses = np.stack([rng.uniform(-1, 1, 20), rng.uniform(-1, 0, 20), rng.uniform(-0.3, 0.3, 20)], axis=1)
+    poses = on_floor(np.stack([rng.uniform(-1, 1, 20), rng.uniform(-1, 0, 20), rng.uniform(-0.3, 0.3, 20)], axis=1))
     assert renderer.render(np.zeros(20, np.int32), poses)["depth"].all()
 
 
@@ -329,9 +332,9 @@ def test_colours_agree_with_a_ray_caster_on_flat_textured_tinted_and_unlit_surfa
     camera = Camera(40, 52)
     renderer = Renderer(camera, ("rgb",))
     renderer.load([scene])
-    pose = np.array([0.3, 1.0, 0.15])
-    expected = cast_colours(assets, scene, [smooth, noise], camera, pose)
-    difference = np.abs(one_view(renderer, *pose)["rgb"] - expected).max(axis=-1)
+    place = (0.3, 1.0, 0.15)
+    expected = cast_colours(assets, scene, [smooth, noise], camera, on_floor(place))
+    difference = np.abs(one_view(renderer, *place)["rgb"] - expected).max(axis=-1)
     assert (expected >= 0).all()
     assert (difference <= 4).mean() > 0.9  # the rest: texels at a border, another mip level near its switch
     assert np.median(difference) <= 2
@@ -382,7 +385,7 @@ def test_wall_close_to_the_near_plane_is_cut_exactly():
     renderer.load([scene])
     traced = Embree(world_triangles(assets, scene)[0])
     for pose in ((0.0, 0.0, 0.0), (-0.2, 3.0, 0.3), (-0.28, 3.0, 1.2)):
-        depth, _ = embree(traced, camera, np.array(pose))
+        depth, _ = embree(traced, camera, on_floor(pose))
         drawn = one_view(renderer, *pose)["depth"]
         assert (np.abs(drawn - depth) < 1e-3).mean() > 0.995, pose
         assert drawn[drawn > 0].min() >= 0.5 - 1e-5
@@ -417,7 +420,7 @@ def test_degenerate_triangles_draw_nothing_and_harm_nothing():
     plain, mixed = make_scene(assets, items), make_scene(assets, [*items, (1, np.eye(3), (0, 1, -2.0))])
     renderer = Renderer()
     renderer.load([plain, mixed])
-    images = renderer.render(np.array([0, 1]), np.zeros((2, 3)))
+    images = renderer.render(np.array([0, 1]), np.zeros((2, 4)))
     assert (images["instance_id"][0] == images["instance_id"][1]).mean() > 0.99
     assert np.isfinite(images["depth"]).all()
 
@@ -436,7 +439,7 @@ def test_views_of_several_scenes_in_one_call_equal_each_scene_alone():
     assets, first = random_room(rng, 10)
     second = make_scene(assets, [(0, random_turn(rng), (0, 1, -2.0))])
     third = make_scene(assets, [(3, np.eye(3), (0, 1, -1.0)), (2, np.eye(3), (0, 1, -3.0))], [box((0.3, 0.3, 0.3))])
-    poses = rng.uniform(-1, 1, (9, 3))
+    poses = on_floor(rng.uniform(-1, 1, (9, 3)))
     order = np.array([2, 0, 1, 1, 2, 0, 0, 2, 1])
     renderer = Renderer(Camera(60, 80))
     renderer.load([first, second, third])
@@ -459,7 +462,7 @@ def test_hidden_objects_and_their_order_change_no_bit_of_the_image():
     renderer = Renderer(Camera(120, 120), ("depth",))
     parts = [box((10, 2.7, 8), (0, 1.35, 0)), box((0.1, 2.7, 5), (1, 1.35, -1)), box((4, 2.7, 0.1), (-2, 1.35, 1))]
     renderer.load([scene, make_scene(assets, shuffled, parts), make_scene(assets, [*shuffled, *behind], parts)])
-    poses = np.column_stack([rng.uniform(-3, 3, (20, 2)), rng.uniform(-3, 3, 20)])
+    poses = on_floor(np.column_stack([rng.uniform(-3, 3, (20, 2)), rng.uniform(-3, 3, 20)]))
     one, other, more = (renderer.render(np.full(20, k), poses)["depth"] for k in range(3))
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(one, more)
@@ -477,7 +480,7 @@ def assert_alike_with_threads(most: int) -> None:
     _assets, scene = random_room(rng)
     renderer = Renderer(Camera(100, 100))
     renderer.load([scene])
-    poses = rng.uniform(-3, 3, (7, 3))
+    poses = on_floor(rng.uniform(-3, 3, (7, 3)))
     assert numba.get_num_threads() == most
     expected = renderer.render(np.zeros(7, np.int32), poses)
     for num in range(1, most + 1):
@@ -505,9 +508,9 @@ def test_given_output_arrays_are_filled_and_returned():
     _assets, scene = one_box()
     renderer = Renderer(Camera(32, 32))
     renderer.load([scene])
-    expected = renderer.render(np.zeros(2, np.int32), np.zeros((2, 3)))
+    expected = renderer.render(np.zeros(2, np.int32), np.zeros((2, 4)))
     out = {name: np.full_like(image, 7) for name, image in expected.items()}
-    given = renderer.render(np.zeros(2, np.int32), np.zeros((2, 3)), out)
+    given = renderer.render(np.zeros(2, np.int32), np.zeros((2, 4)), out)
     for name, image in expected.items():
         assert given[name] is out[name]
         np.testing.assert_array_equal(out[name], image)
@@ -519,19 +522,19 @@ def test_surface_looks_the_same_whichever_way_its_triangles_wind():
     renderer = Renderer(Camera(64, 64), ("rgb",))
     turn = random_turn(np.random.default_rng(0))
     renderer.load([make_scene(assets, [(k, turn, (0, 1, -2.0))]) for k in range(2)])
-    images = renderer.render(np.array([0, 1]), np.zeros((2, 3)))["rgb"]
+    images = renderer.render(np.array([0, 1]), np.zeros((2, 4)))["rgb"]
     assert (np.abs(images[0].astype(int) - images[1]).max(axis=-1) <= 1).mean() > 0.99
 
 
 @pytest.mark.parametrize(
     ("scene_index", "poses", "message"),
     [
-        (np.zeros(2, np.int32), np.zeros((2, 2)), r"poses: expected shape \(N, 3\)"),
-        (np.zeros(1, np.int32), np.zeros((2, 3)), "scene_index: expected 2 integers"),
-        (np.zeros(1), np.zeros((1, 3)), "scene_index: expected 1 integers"),
-        (np.zeros(2, np.int32), np.array([[0, 0, 0], [0, np.nan, 0]]), "poses: expected finite numbers.*row 1"),
-        (np.array([1]), np.zeros((1, 3)), "scene_index: expected 0 to 0"),
-        (np.array([-1]), np.zeros((1, 3)), "scene_index: expected 0 to 0"),
+        (np.zeros(2, np.int32), np.zeros((2, 3)), r"poses: expected shape \(N, 4\)"),
+        (np.zeros(1, np.int32), np.zeros((2, 4)), "scene_index: expected 2 integers"),
+        (np.zeros(1), np.zeros((1, 4)), "scene_index: expected 1 integers"),
+        (np.zeros(2, np.int32), np.array([[0, 0, 0, 0], [0, np.nan, 0, 0]]), "poses: expected finite numbers.*row 1"),
+        (np.array([1]), np.zeros((1, 4)), "scene_index: expected 0 to 0"),
+        (np.array([-1]), np.zeros((1, 4)), "scene_index: expected 0 to 0"),
     ],
 )
 def test_wrong_input_to_render_is_refused_with_what_was_expected(scene_index, poses, message):
@@ -571,7 +574,7 @@ def test_wrong_construction_is_refused():
     with pytest.raises(
         ValueError, match=r"out\['rgb'\]: expected a C-contiguous uint8 array of shape \(1, 16, 16, 3\)"
     ):
-        renderer.render(np.zeros(1, np.int32), np.zeros((1, 3)), {"rgb": np.zeros((1, 16, 16, 4), np.uint8)})
+        renderer.render(np.zeros(1, np.int32), np.zeros((1, 4)), {"rgb": np.zeros((1, 16, 16, 4), np.uint8)})
 
 
 @pytest.mark.parametrize("corners", [3, 4])

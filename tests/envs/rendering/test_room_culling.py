@@ -13,13 +13,14 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.room_culling import EVERYWHERE, rooms_of_instances
 from tests.helpers.generated_house import house_and_scene
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house, thing
 
 
 def scattered_poses(scene, num: int, rng: np.random.Generator) -> np.ndarray:
     """Anywhere in the house's bounding rectangle and a little outside: rooms, walls, furniture, doorways."""
     low, high = scene.rooms.edge[:, :2].min(axis=0) - 0.5, scene.rooms.edge[:, :2].max(axis=0) + 0.5
-    return np.column_stack([rng.uniform(low, high, (num, 2)), rng.uniform(-np.pi, np.pi, num)])
+    return on_floor(np.column_stack([rng.uniform(low, high, (num, 2)), rng.uniform(-np.pi, np.pi, num)]))
 
 
 def differing_views(scene, camera: Camera, poses: np.ndarray) -> list[list[float]]:
@@ -53,7 +54,7 @@ def test_thousands_of_views_of_generated_houses_look_the_same_with_and_without_r
 def test_views_in_and_beside_a_doorway_look_the_same_with_and_without_rooms():
     scene = build_scene(small_house(), load_catalog())
     x, z, heading = np.meshgrid(4 + np.linspace(-0.2, 0.2, 9), np.linspace(1.2, 2.8, 9), np.linspace(-3, 3, 9))
-    poses = np.column_stack([x.ravel(), z.ravel(), heading.ravel()])
+    poses = on_floor(np.column_stack([x.ravel(), z.ravel(), heading.ravel()]))
     assert not differing_views(scene, Camera(56, 56, 80.0), poses)
 
 
@@ -65,7 +66,7 @@ def test_thing_that_stands_through_a_wall_is_seen_from_both_rooms():
     assert not differing_views(scene, Camera(56, 56), scattered_poses(scene, 300, rng))
     renderer = Renderer(Camera(56, 56), ("instance_id",))
     renderer.load([scene])
-    poses = np.array([[2.0, 0.7, -np.pi / 2], [6.0, 0.7, np.pi / 2]])
+    poses = on_floor([[2.0, 0.7, -np.pi / 2], [6.0, 0.7, np.pi / 2]])
     assert (renderer.render(np.zeros(2, np.int64), poses)["instance_id"] == 1).any(axis=(1, 2)).all()
 
 
@@ -76,7 +77,7 @@ def test_instances_behind_a_closed_wall_are_not_drawn():
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        renderer.render(np.zeros(1, np.int64), np.array([[1.0, 2.0, np.pi / 2]]))
+        renderer.render(np.zeros(1, np.int64), on_floor([[1.0, 2.0, np.pi / 2]]))
     finally:
         numba.set_num_threads(threads)
     drawn = renderer._scratch.order[0][renderer._scratch.vertex_start[0] >= 0]

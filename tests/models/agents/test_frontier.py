@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.envs.actions import NUM_HEADINGS, STEP_M, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
+from eqa.envs.episode import PLAN
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.simulator import HouseSimulator
-from eqa.envs.navigation.floor import HEADINGS_RAD, Floor
+from eqa.envs.navigation.floor import Floor
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal
 from eqa.envs.task import Task
@@ -18,12 +19,13 @@ from eqa.models.agents.frontier import FrontierAgent
 from eqa.models.agents.oracles import ForwardAgent, RandomAgent
 from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, PASSED_OVER, UNKNOWN
 from tests.helpers.episode_batches import batch_of
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
 CAMERA = Camera(112, 112)
 SPAWNS = np.array(
     [
-        [x, z, HEADINGS_RAD[k]]
+        [x, 0.0, z, HOUSE_ACTIONS.headings_rad[k]]
         for x, z, k in [(2.0, 2.0, 0), (0.5, 2.4, 10), (3.5, 3.5, 25), (5.0, 2.0, 30), (6.5, 3.4, 3)]
     ]
 )
@@ -35,7 +37,7 @@ def steps(
     """Plays as the evaluation does; gives poses and actions (-1 for who has stopped) before each is done."""
     num = len(spawns)
     task = Task(simulator, max_steps=most)
-    task.begin(np.arange(num), np.zeros(num, np.int64), spawns, [Goal(((2.0, 2.0, 0.0),), 0.25)] * num)
+    task.begin(np.arange(num), np.zeros(num, np.int64), spawns, [Goal(((2.0, 0.0, 2.0, 0.0),), 0.25)] * num)
     walker.reset(batch_of(spawns))
     while task.walking.any():
         who, chosen = np.flatnonzero(task.walking), np.full(num, -1)
@@ -61,7 +63,7 @@ def bare_floor(top_m: float) -> Floor:
 
 
 def walked(simulator: HouseSimulator, walker: object, most: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (N, K, 3) and actions (N, K)."""
+    """Poses (N, K, 4) and actions (N, K)."""
     poses, actions = zip(*steps(simulator, walker, SPAWNS, most), strict=True)
     return np.stack(poses, 1), np.stack(actions, 1)
 
@@ -69,7 +71,7 @@ def walked(simulator: HouseSimulator, walker: object, most: int = 100) -> tuple[
 def positions(cells: np.ndarray, spawn: np.ndarray) -> np.ndarray:
     """Middles (x, z) of a map's cells where the mask is set."""
     middle = cells.shape[0] // 2
-    return (np.argwhere(cells)[:, ::-1] - middle) * CELL_M + spawn[:2]
+    return (np.argwhere(cells)[:, ::-1] - middle) * CELL_M + spawn[PLAN]
 
 
 def share_free(floor: Floor, centres: np.ndarray, reach_m: float) -> np.ndarray:
@@ -97,15 +99,15 @@ def test_it_sees_nearly_all_the_floor_then_turns_round_once_and_stops() -> None:
     _, actions = walked(simulator, walker, 400)
     for n, spawn in enumerate(SPAWNS):
         done = actions[n][actions[n] >= 0].tolist()
-        assert done[-NUM_HEADINGS - 1 :] == [Action.LEFT] * NUM_HEADINGS + [Action.STOP]
-        cells = ((simulator.floors[0].centres - spawn[:2]) / CELL_M + 0.5 * len(walker.state[n])).astype(int)
+        assert done[-HOUSE_ACTIONS.num_headings - 1 :] == [Action.LEFT] * HOUSE_ACTIONS.num_headings + [Action.STOP]
+        cells = ((simulator.floors[0].centres - spawn[PLAN]) / CELL_M + 0.5 * len(walker.state[n])).astype(int)
         known = walker.state[n][cells[:, 1], cells[:, 0]]
         assert ((known == FREE) | (known == PASSED_OVER)).mean() > 0.97
 
 
 def floor_visited(floor: Floor, poses: np.ndarray) -> float:
     """Share of the floor within half a metre of a walk."""
-    near = [((floor.centres - place) ** 2).sum(1) < 0.25 for place in np.unique(poses[:, :2], axis=0)]
+    near = [((floor.centres - place) ** 2).sum(1) < 0.25 for place in np.unique(poses[:, PLAN], axis=0)]
     return float(np.any(near, axis=0).mean())
 
 
@@ -129,9 +131,9 @@ def test_it_never_walks_into_what_it_knows_and_hardly_into_anything(furnished: H
         if before is not None:
             refused += ((poses == before[0]).all(1) & (before[1] == Action.FORWARD)).sum()
         for n in np.flatnonzero(actions == Action.FORWARD):
-            x, z, heading = poses[n]
-            away = np.linspace(0, STEP_M, 26)[1:]
-            line = np.stack([x - away * np.sin(heading), z - away * np.cos(heading)], 1) - SPAWNS[n, :2]
+            x, _, z, heading = poses[n]
+            away = np.linspace(0, HOUSE_ACTIONS.step_m, 26)[1:]
+            line = np.stack([x - away * np.sin(heading), z - away * np.cos(heading)], 1) - SPAWNS[n, PLAN]
             cells = np.floor(line / CELL_M + 0.5 * len(walker.state[n])).astype(int)
             assert not np.isin(walker.state[n][cells[:, 1], cells[:, 0]], (UNKNOWN, BLOCKED)).any()
             forward += 1
@@ -141,12 +143,12 @@ def test_it_never_walks_into_what_it_knows_and_hardly_into_anything(furnished: H
 
 def test_a_refused_move_blocks_what_lies_ahead() -> None:
     simulator, walker = world(1, objects=False), FrontierAgent(CAMERA)
-    spawn = np.array([[2.0, 3.0, 0.0]])
+    spawn = on_floor([[2.0, 3.0, 0.0]])
     for poses, actions in steps(simulator, walker, spawn):
         if actions[0] == Action.FORWARD:
             break
-    row, column = np.floor((poses[0, 1::-1] - spawn[0, 1::-1]) / CELL_M + 0.5 * len(walker.state[0])).astype(int)
-    heading = poses[0, 2]
+    row, column = np.floor((poses[0, 2::-2] - spawn[0, 2::-2]) / CELL_M + 0.5 * len(walker.state[0])).astype(int)
+    heading = poses[0, 3]
     row, column = row + round(-2.5 * np.cos(heading)), column + round(-2.5 * np.sin(heading))
     around = np.s_[row - 1 : row + 2, column - 1 : column + 2]
     assert not (walker.state[0][around] == BLOCKED).any()
@@ -174,4 +176,4 @@ def test_a_tilted_or_high_camera_and_images_of_another_size_are_refused() -> Non
     with pytest.raises(ValueError, match="112"):
         walker.act({"depth": torch.ones(1, 224, 224), "pose": spawn}, alone)
     with pytest.raises(ValueError, match="begin anew"):
-        walker.act({"depth": torch.ones(1, 112, 112), "pose": spawn + torch.tensor([30.0, 0, 0])}, alone)
+        walker.act({"depth": torch.ones(1, 112, 112), "pose": spawn + torch.tensor([30.0, 0, 0, 0])}, alone)

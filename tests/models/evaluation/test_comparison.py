@@ -40,7 +40,7 @@ def row(agent: str, spawn: str | None, number: int, *, d_T: float = 1.0, **other
     walked = dict.fromkeys([*WALKED, "actions", "poses", "distances"])
     if spawn is not None:
         walked = dict.fromkeys(WALKED, 0.5) | {"d_0": d_0, "d_T": d_T, "d_delta": d_0 - d_T}
-        walked |= {"actions": [0, 3], "poses": [[0, 0, 0]] * 3, "distances": [d_0, (d_0 + d_T) / 2, d_T]}
+        walked |= {"actions": [0, 3], "poses": [[0, 0, 0, 0]] * 3, "distances": [d_0, (d_0 + d_T) / 2, d_T]}
         walked["ep_len"] = 2.0
     return about | walked | {"predicted": "red", "correct": 1.0, "rank": 1.0} | other
 

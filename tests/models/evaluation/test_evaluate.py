@@ -16,13 +16,12 @@ from eqa.data.demonstrations.storage import Demonstrations, build
 from eqa.data.generated import GeneratedEQA, Recorder
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.episode import Episode, Spawn
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
-from eqa.envs.navigation.floor import HEADINGS_RAD
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.models.agents.navigating import NavigatorAgent
@@ -39,11 +38,11 @@ from tests.helpers.small_house import small_house
 pytestmark = pytest.mark.usefixtures("single_thread")
 
 QUESTIONS = [
-    ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 2.2, 0.0)),
-    ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 2.6, 0.0)),
+    ("what color is the refrigerator?", "white", "color", 4, 1, (6.3, 0.0, 2.2, 0.0)),
+    ("what room is the sofa located in?", "living room", "location", 1, 0, (1.5, 0.0, 2.6, 0.0)),
 ]
 PLAYED = ("T-10", "T-20", "T-500", "T-20 random heading", "random")
-STARTS = [(1.0, 2.0, 0.0), (6.0, 3.0, 0.0)]
+STARTS = [(1.0, 0.0, 2.0, 0.0), (6.0, 0.0, 3.0, 0.0)]
 
 
 def episode(number: int) -> Episode:
@@ -129,8 +128,8 @@ def test_every_line_of_the_table_has_the_same_questions(rows: list[dict]) -> Non
 
 def test_a_question_with_a_shorter_walk_is_left_out_for_everyone(evaluation: Evaluation) -> None:
     longest = int(evaluation.demos.lengths.max())
-    assert list(batches(evaluation.demos, [f"T-{longest + 1}"], 8)) == []
-    found = [[one.row for one in batch] for batch in batches(evaluation.demos, [f"T-{longest}"], 8)]
+    assert list(batches(evaluation.demos, [f"T-{longest + 1}"], 8, HOUSE_ACTIONS)) == []
+    found = [[one.row for one in batch] for batch in batches(evaluation.demos, [f"T-{longest}"], 8, HOUSE_ACTIONS)]
     assert found == [[int(evaluation.demos.lengths.argmax())]]
 
 
@@ -147,17 +146,17 @@ def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Eva
     at = {(row["spawn"], row["episode_id"]): row["poses"][0] for row in of(rows, "forward")}
     for episode_id in {e.episode_id for e in evaluation.demos.episodes}:
         straight, turned = at["T-20", episode_id], at["T-20 random heading", episode_id]
-        assert straight[:2] == turned[:2]
-    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48)
+        assert straight[:3] == turned[:3]
+    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48, HOUSE_ACTIONS)
     start = evaluation._start(batch)
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
-    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48))]
+    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48, HOUSE_ACTIONS))]
     assert start.poses.tolist() == [list(pose) for pose in again]
-    assert len({one.pose[2] for one in batch}) > 1
+    assert len({one.pose[3] for one in batch}) > 1
     for one in (one for one in batch if one.setting != "random"):  # the headings that older versions drew
         episode_id = evaluation.demos.episodes[one.row].episode_id
         drawn = np.random.default_rng(crc32(f"{episode_id} T-20 turned".encode())).integers(40)
-        assert one.pose[2] == HEADINGS_RAD[drawn]
+        assert one.pose[3] == HOUSE_ACTIONS.headings_rad[drawn]
 
 
 def test_who_ends_with_the_target_out_of_view_does_not_see_it(evaluation: Evaluation, rows: list[dict]) -> None:
@@ -184,7 +183,9 @@ def test_distances_are_those_that_were_stored_with_the_demonstration(evaluation:
 def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(rows: list[dict]) -> None:
     for row in of(rows, "random") + of(rows, "forward"):
         assert (
-            row["ep_len"] == MAX_EPISODE_ACTIONS and row["stop"] == 0 and len(row["poses"]) == MAX_EPISODE_ACTIONS + 1
+            row["ep_len"] == HOUSE_ACTIONS.max_steps
+            and row["stop"] == 0
+            and len(row["poses"]) == HOUSE_ACTIONS.max_steps + 1
         )
         assert row["d_min"] <= row["d_T"]
     assert all(row["collisions"] > 0 for row in of(rows, "forward"))
@@ -196,7 +197,7 @@ def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) 
     evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     del evaluation._answers
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
             assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
@@ -214,7 +215,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
     )
     monkeypatch.setattr(evaluation.agent.answerer, "earlier_frames", back)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = last_frames(evaluation.demos.features[evaluation.demos.rows(i)], 5, back)
             assert features[n].shape == stored.shape
@@ -232,7 +233,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
     rows = evaluation.play({"stopper": Stopper()}, ("T-10",))
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
         for n, (i, first) in enumerate((one.row, one.known) for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][max(first - 4, 0) : first + 1]
             assert np.abs(features[n, -len(stored) :].numpy() - stored).max() < 0.01 * np.abs(stored).max()

@@ -15,8 +15,8 @@ from eqa.data.demonstrations.human import load_walks
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.generated import GeneratedEQA
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, STEP_M, TURN_RAD, Action
-from eqa.envs.episode import Episode
+from eqa.envs.actions import HOUSE_ACTIONS, Action
+from eqa.envs.episode import PLAN, Episode
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.navigation.walk import walk_of
 from eqa.models.evaluation.human import Game, collect, picture, tasks_of
@@ -40,7 +40,7 @@ def walk(game: Game, actions: list[int], answer: str | None = None) -> Path:
 
 def shortest(episode: Episode) -> list[int]:
     """The last ten actions of the demonstration."""
-    return walk_of(episode).actions[-10:].tolist()
+    return walk_of(episode, HOUSE_ACTIONS).actions[-10:].tolist()
 
 
 def pixels(url: str) -> np.ndarray:
@@ -61,9 +61,9 @@ def test_the_person_sees_what_the_agent_sees_and_neither_where_it_is_nor_the_ans
 
 def test_the_history_is_the_walk_up_to_the_spawn_and_a_random_spawn_has_none(tmp_path: Path) -> None:
     game = make_game(tmp_path)
-    walked = walk_of(game.tasks[0].episode)
+    walked = walk_of(game.tasks[0].episode, HOUSE_ACTIONS)
     assert len(game.history()) == len(walked.actions) - 10
-    assert np.array_equal(game.tasks[0].history, walked.poses[:-10])
+    assert np.array_equal(game.tasks[0].history(HOUSE_ACTIONS), walked.poses[:-10])
     assert make_game(tmp_path, "random").history() == []
 
 
@@ -72,28 +72,28 @@ def test_steps_and_turns_are_the_agents_and_what_is_in_the_way_refuses_a_step(tm
     game.begin()
     for step, action in enumerate([LEFT, LEFT, RIGHT]):
         game.act(action, step)
-    turns = np.diff(np.unwrap(game.walk.trajectories().poses[0, :, 2])) / TURN_RAD
+    turns = np.diff(np.unwrap(game.walk.trajectories().poses[0, :, 3])) / HOUSE_ACTIONS.turn_rad
     assert turns.round(9).tolist() == [1, 1, -1]
     for step in range(3, 40):
         game.act(FORWARD, step)
-    moves = np.hypot(*np.diff(game.walk.trajectories().poses[0, :, :2], axis=0).T)
-    assert set(moves.round(9)) == {0.0, STEP_M}
+    moves = np.hypot(*np.diff(game.walk.trajectories().poses[0, :, PLAN], axis=0).T)
+    assert set(moves.round(9)) == {0.0, HOUSE_ACTIONS.step_m}
     assert game.walk.trajectories().refused.sum() == np.count_nonzero(moves[3:] < 0.1) > 0 and game.state()["bumped"]
 
 
 def test_a_walk_ends_after_a_hundred_actions_and_can_still_be_answered(tmp_path: Path) -> None:
     game = make_game(tmp_path)
     game.begin()
-    for step in range(MAX_EPISODE_ACTIONS):
+    for step in range(HOUSE_ACTIONS.max_steps):
         assert game.state()["phase"] == "walking"
         game.act(LEFT, step)
     assert game.state()["phase"] == "answering"
     with pytest.raises(ValueError, match="expected to be walking, is answering"):
-        game.act(LEFT, MAX_EPISODE_ACTIONS)
+        game.act(LEFT, HOUSE_ACTIONS.max_steps)
     game.answer("white")
     row = game.rows[0]
-    assert row["ep_len"] == MAX_EPISODE_ACTIONS and row["stop"] == row["success"] == row["spl"] == 0
-    assert len(row["poses"]) == MAX_EPISODE_ACTIONS + 1
+    assert row["ep_len"] == HOUSE_ACTIONS.max_steps and row["stop"] == row["success"] == row["spl"] == 0
+    assert len(row["poses"]) == HOUSE_ACTIONS.max_steps + 1
 
 
 def test_an_action_that_is_sent_twice_counts_once_and_nothing_happens_at_the_wrong_time(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_demonstration_walked_by_a_person_has_the_row_of_the_shortest_path(tmp
     assert row["d_T"] == 0 and row["d_0"] == pytest.approx(task.episode.spawns["T-10"].distance_m, abs=1e-3)
     assert row["stop"] == row["success"] == row["r_T"] == row["seen"] == row["correct"] == 1 and row["ep_len"] == 10
     assert 0.5 < row["spl"] <= 1 and row["collisions"] == 0 and row["predicted"] == row["answer"]
-    assert row["poses"] == walk_of(task.episode).poses[[*range(-10, 0), -1]].round(4).tolist()
+    assert row["poses"] == walk_of(task.episode, HOUSE_ACTIONS).poses[[*range(-10, 0), -1]].round(4).tolist()
 
 
 def test_a_detour_costs_success_weighted_by_path_length(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_killed_game_has_lost_no_walk_and_goes_on_with_the_next_question(tmp_p
     assert again.tasks == [second] and again.rows == game.rows and again.state()["phase"] == "ready"
     assert make_game(tmp_path, "random").state()["left"] == 2
     walk(again, [STOP])
-    assert again.state() == {"phase": "done", "saved": 2, "left": 0, "limit": MAX_EPISODE_ACTIONS}
+    assert again.state() == {"phase": "done", "saved": 2, "left": 0, "limit": HOUSE_ACTIONS.max_steps}
     assert [row["episode_id"] for row in again.rows] == [t.episode.episode_id for t in (first, second)]
 
 

@@ -55,7 +55,9 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: NeuralAgen
         possible = torch.from_numpy(source.vocabulary.of_kind([question for question, *_ in QUESTIONS]))
         scores = (agent.answerer(ends.features.float(), ends.questions, None).softmax(1) * possible).detach()
         for row in range(len(QUESTIONS)):
-            spawn = spawning.draw_spawn(source.demonstrations("train"), row, epoch=0, rng=rng)
+            spawn = spawning.draw_spawn(
+                source.demonstrations("train"), row, epoch=0, rng=rng, actions=source.world.actions
+            )
             played = evaluation.play({"agent": NavigatorAgent(agent.navigator, source.encode)}, [spawn.setting])
             (found,) = (r for r in played if r["episode_id"] == f"small-{row}")
             best = scores[row].max()

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from eqa import train
 from eqa.data.batches.rl_episodes import RLEpisodes, SpawnCurriculum, questions_by_house
 from eqa.data.demonstrations.spawn_settings import spawn_point
-from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.house.simulator import HouseSimulator
 from eqa.envs.simulator import Goal, enter
 from eqa.models.agents.navigating import NavigatorAgent
@@ -136,8 +136,10 @@ def rollouts(source: ToyRooms, **changes) -> Rollouts:
 
 def some_spawns(source: ToyRooms, samples: int = 5) -> dict:
     demos = source.demonstrations("train")
-    spawns = [spawn_point(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
-    return RLEpisodes(demos, source.vocabulary, spawns, samples=samples, seed=[0]).__getitems__([0, 1, 2, 3])
+    spawns = [spawn_point(demos, row, f"T-{left}", HOUSE_ACTIONS) for row, left in enumerate((10, 4, 7, 3))]
+    return RLEpisodes(
+        demos, source.vocabulary, spawns, max_steps=HOUSE_ACTIONS.max_steps, samples=samples, seed=[0]
+    ).__getitems__([0, 1, 2, 3])
 
 
 def test_a_walk_is_the_same_however_many_go_on_at_once(source):
@@ -183,7 +185,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
         state = agent.navigator.warm_up(spawns["questions"][n : n + 1], *before)
         poses, metres, planned = [simulator.poses[0].numpy()], [float(simulator.distance_m[0])], [False] * known
         entered = int(simulator.region[0]) == episode.target_room
-        for t in range(MAX_EPISODE_ACTIONS):
+        for t in range(HOUSE_ACTIONS.max_steps):
             drawn = simulator.observe(sensors=("rgb", "instance_id"))
             frames += [*source.encode(drawn["rgb"]).numpy()]
             state, action = agent.navigator.act(
@@ -278,8 +280,12 @@ def test_stopping_before_the_target_is_rewarded_where_the_last_view_shows_it(sou
 def test_own_steps_are_judged_from_the_spawn_as_they_are_along_the_whole_walk(source):
     agent, demos = untrained_agent(source), source.demonstrations("train")
     settings = ("T-10", "T-4", "T-7", "T-3", "T-10 random heading", "T-6", "T-5")
-    spawns = [s for n, setting in enumerate(settings) if (s := spawn_point(demos, n % len(demos), setting))]
-    batch = RLEpisodes(demos, source.vocabulary, spawns, samples=3, seed=[1]).__getitems__(range(len(spawns)))
+    spawns = [
+        s for n, setting in enumerate(settings) if (s := spawn_point(demos, n % len(demos), setting, HOUSE_ACTIONS))
+    ]
+    batch = RLEpisodes(
+        demos, source.vocabulary, spawns, max_steps=HOUSE_ACTIONS.max_steps, samples=3, seed=[1]
+    ).__getitems__(range(len(spawns)))
     rollout = rollouts(source, num_envs=20)(agent.navigator, agent.answerer, batch)
     assert 0 < (rollout.batch["loss_from"] == 0).sum() < len(rollout.answers) and (rollout.state.repeats > 1).any()
     worth = torch.rand(rollout.rewards.shape)
@@ -301,14 +307,14 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
     with torch.no_grad():
         agent.navigator.planner_head.bias[Action.STOP] = -1e9
     walked = rollouts(source, sample=False)(agent.navigator, agent.answerer, spawns)
-    assert not walked.stopped.any() and (walked.counts.sum(1) == MAX_EPISODE_ACTIONS).all()
+    assert not walked.stopped.any() and (walked.counts.sum(1) == HOUSE_ACTIONS.max_steps).all()
     demos, evaluation = source.demonstrations("train"), Evaluation(agent, source, "train", extractor=source.encode)
-    batch = [spawn_point(demos, row, f"T-{left}") for row, left in enumerate((10, 4, 7, 3))]
+    batch = [spawn_point(demos, row, f"T-{left}", HOUSE_ACTIONS) for row, left in enumerate((10, 4, 7, 3))]
     simulator, scenes = enter(source.world, [demos.episodes[s.row].scene_id for s in batch])
     walker = NavigatorAgent(agent.navigator, source.encode)
     played = evaluation._walk(walker, simulator, scenes, evaluation._start(batch))
     frames, _ = evaluation._frames(agent.answerer, batch, played, walker.features.numpy(), simulator)
-    assert frames.equal(walked.last_frames.float()) and (played.num_actions == MAX_EPISODE_ACTIONS).all()
+    assert frames.equal(walked.last_frames.float()) and (played.num_actions == HOUSE_ACTIONS.max_steps).all()
 
 
 def test_each_step_of_an_update_begins_where_the_navigator_now_comes_to_the_spawns(tmp_path, source, monkeypatch):
@@ -353,7 +359,7 @@ def test_spawns_come_from_a_few_houses_a_batch_and_move_away_with_the_epochs(sou
     assert len({row for rows in batches[:2] for row in rows}) == 4
     spawning = SpawnCurriculum(start=4, step=3, random_heading=0.5)
     for epoch, farthest in ((0, 4), (1, 7), (5, 10)):
-        drawn = [spawning.draw_spawn(demos, 0, epoch=epoch, rng=rng) for _ in range(200)]
+        drawn = [spawning.draw_spawn(demos, 0, epoch=epoch, rng=rng, actions=HOUSE_ACTIONS) for _ in range(200)]
         lefts = {10 - s.known if s.left is None or s.known else int(s.setting.split()[0][2:]) for s in drawn}
         assert max(int(s.setting.split()[0][2:]) for s in drawn) == farthest and lefts
         assert 50 < sum("random heading" in s.setting for s in drawn) < 150

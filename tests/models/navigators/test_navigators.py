@@ -154,7 +154,7 @@ def test_an_agent_with_a_history_walks_alone_as_it_does_beside_agents_with_longe
         walker, longest = NavigatorAgent(navigator, lambda frame: frame), int(lengths[who].max())
         walker.reset(
             batch_of(
-                np.zeros((len(who), 3)),
+                np.zeros((len(who), 4)),
                 questions=questions[who],
                 features=frames[:longest, who].transpose(0, 1),
                 actions=history[who, :longest],
