@@ -73,14 +73,29 @@ class GeneratedEQA(Source):
         return HouseWorld(self.house)
 
     @cached_property
-    def houses(self) -> dict[str, list[House]]:
-        """All houses by split, made if missing, and the homes that people designed."""
-        houses = {}
+    def house_files(self) -> dict[str, list[Path]]:
+        """Files of all houses by split, made if missing, and of the homes that people designed."""
+        files = {}
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
-                paths = make_houses(self.root, split=split, count=count, seed=self.seed, progress=absolute(advance))
-            houses[split] = [House.load(path) for path in paths]
-        return {**houses, HUMAN: [House.load(path) for path in human_homes()]}
+                report = absolute(advance)
+                files[split] = make_houses(self.root, split=split, count=count, seed=self.seed, progress=report)
+        return {**files, HUMAN: human_homes()}
+
+    @cached_property
+    def houses(self) -> dict[str, list[House]]:
+        """The houses in `house_files`, by split."""
+        return {split: [House.load(path) for path in paths] for split, paths in self.house_files.items()}
+
+    @property
+    def scene_ids(self) -> dict[str, list[str]]:
+        """Ids of all houses by split; the houses are made if missing."""
+        return {split: [path.stem for path in paths] for split, paths in self.house_files.items()}
+
+    @property
+    def origin(self) -> str:
+        """Generator of the houses, and its seed."""
+        return House.load(self.house_files["test"][0]).generator
 
     @property
     def questions_file(self) -> Path:

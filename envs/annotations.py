@@ -46,6 +46,12 @@ class Thing:
     high_m: float = 0.0
     asked: bool = True  # questions may be about its kind
 
+    @property
+    def middle(self) -> tuple[float, float]:
+        """x, z of the middle of its footprint's corners."""
+        x, z = zip(*self.outline, strict=True)
+        return sum(x) / len(x), sum(z) / len(z)
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

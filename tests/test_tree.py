@@ -34,9 +34,6 @@ ORDER = {
     ],
 }
 
-# Frames that encoders learn from show houses, with their classes and rooms.
-HOUSES_STILL = {"data/batches/frames.py", "data/batches/pixel_labels.py"}
-
 
 def imported(path: Path) -> set[str]:
     """Modules that a file imports, by their whole names."""
@@ -84,7 +81,7 @@ def test_only_what_makes_questions_for_houses_knows_houses() -> None:
     for path in [*(ROOT / "models").rglob("*.py"), *(ROOT / "data").rglob("*.py")]:
         makes_houses = path.is_relative_to(ROOT / "data" / "questions") or path.name == "generated.py"
         names = sorted(name for name in imported(path) if name.startswith("eqa.envs.house"))
-        assert makes_houses or path.relative_to(ROOT).as_posix() in HOUSES_STILL or not names, f"{path}: {names}"
+        assert makes_houses or not names, f"{path}: {names}"
 
 
 def test_nothing_of_ours_is_imported_by_a_name_that_others_have() -> None:

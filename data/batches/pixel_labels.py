@@ -1,32 +1,30 @@
-"""`Surroundings`: the colour name of each thing in a view, and the type of the room that it is in.
+"""`Surroundings`: the colour name of each thing in a view, and the name of the region that it is in.
 
 Questions ask about these besides the names of things, so they are targets for an encoder. The renderer tells the object
-of a pixel, the house its colour and room. Surfaces without an object, such as walls and floors, belong to the room in
-which they lie.
+of a pixel, the annotations its colour and region: in a house, a room. Surfaces without an object, such as walls and
+floors, belong to the region in which they lie.
 
-Axes: B views, H W frame, h w sampled pixels of it, O objects, R rooms, G grid side.
+Axes: B views, H W frame, h w sampled pixels of it, O highest id of an object, G grid side.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64, UInt8, UInt16
 
-from eqa.envs.annotations import PALETTE
-from eqa.envs.house.house import House
-from eqa.envs.house.plan import room_rules
+from eqa.envs.annotations import PALETTE, Annotations
 from eqa.envs.navigation.occupancy import fill_polygon
 from eqa.envs.rendering.camera import Camera
 
 COLORS: tuple[str, ...] = tuple(PALETTE)
-ROOMS: tuple[str, ...] = tuple(room_rules()["types"])
-UNNAMED = 255  # a colour without a common name, or a room of unknown type
+UNNAMED = 255  # a colour without a common name, or a region of unknown name
 CELL_M = 0.1  # walls are thicker, so a cell on a wall's face lies in the room that the face is in
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Labels of one house; ids are indices into COLORS and ROOMS, or UNNAMED."""
+    """Labels of one scene; ids are indices into COLORS and the world's names of regions, or UNNAMED."""
 
     color: UInt8[np.ndarray, " O1"]  # by instance id; 0 is the building
     room: UInt8[np.ndarray, " O1"]
@@ -34,22 +32,21 @@ class Surroundings:
     grid: UInt8[np.ndarray, "G G"]  # rooms from above, rows follow z
 
     @classmethod
-    def of(cls, house: House) -> "Surroundings":
-        rooms = [_place(ROOMS, room.type) for room in house.rooms]
-        corners = np.concatenate([np.asarray(room.polygon, np.float64) for room in house.rooms])
+    def of(cls, annotations: Annotations, region_names: Sequence[str]) -> "Surroundings":
+        rooms = [_place(region_names, region.name) for region in annotations.regions]
+        corners = np.concatenate([np.asarray(region.outline, np.float64) for region in annotations.regions])
         low = corners.min(0) - CELL_M
         side = int(np.ceil((corners.max(0) - low).max() / CELL_M)) + 1
         grid = np.full((side, side), UNNAMED, np.uint8)
-        for number, room in zip(rooms, house.rooms, strict=True):
+        for number, region in zip(rooms, annotations.regions, strict=True):
             inside = np.zeros((side, side), np.uint8)
-            fill_polygon(inside, (np.asarray(room.polygon, np.float64) - low) / CELL_M)
+            fill_polygon(inside, (np.asarray(region.outline, np.float64) - low) / CELL_M)
             grid[inside > 0] = number
-        return cls(
-            color=np.array([UNNAMED, *(_place(COLORS, thing.color) for thing in house.objects)], np.uint8),
-            room=np.array([UNNAMED, *(rooms[thing.room] for thing in house.objects)], np.uint8),
-            corner=(float(low[0]), float(low[1])),
-            grid=grid,
-        )
+        color, room = np.full((2, 1 + max((t.id for t in annotations.things), default=0)), UNNAMED, np.uint8)
+        for thing in annotations.things:
+            color[thing.id] = _place(COLORS, thing.color)
+            room[thing.id] = rooms[thing.region] if thing.region >= 0 else UNNAMED
+        return cls(color, room, (float(low[0]), float(low[1])), grid)
 
     def rooms_at(self, x: Float64[np.ndarray, "*S"], z: Float64[np.ndarray, "*S"]) -> UInt8[np.ndarray, "*S"]:
         """The rooms in which points lie; UNNAMED outside."""
@@ -75,7 +72,7 @@ class Surroundings:
         return self.color[things], np.where(far > 0, room, np.uint8(UNNAMED))
 
 
-def _place(names: tuple[str, ...], name: str | None) -> int:
+def _place(names: Sequence[str], name: str | None) -> int:
     return names.index(name) if name in names else UNNAMED
 
 

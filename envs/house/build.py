@@ -207,11 +207,12 @@ def annotations(house: House) -> Annotations:
     edges = [Edge("wall", wall.start, wall.end) for wall in house.walls]
     for opening in house.openings:
         wall = house.walls[opening.wall]
-        start, end = np.array(wall.start), np.array(wall.end)
-        along = (end - start) / np.hypot(*(end - start))
-        a, b = (start + along * (opening.offset_m + side * opening.width_m / 2) for side in (-1, 1))
+        (x, z), (to_x, to_z) = wall.start, wall.end
+        length = hypot(to_x - x, to_z - z)
+        reach = [opening.offset_m + side * opening.width_m / 2 for side in (-1, 1)]
+        a, b = ((x + (to_x - x) / length * along, z + (to_z - z) / length * along) for along in reach)
         kind = opening.kind if opening.kind in ("window", "entrance") else "opening"
-        edges.append(Edge(kind, tuple(a.tolist()), tuple(b.tolist())))
+        edges.append(Edge(kind, a, b))
     things = tuple(
         Thing(
             thing.id,

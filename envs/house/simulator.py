@@ -21,8 +21,9 @@ from eqa.envs.annotations import Annotations
 from eqa.envs.episode import PLAN, Episode, Pose
 from eqa.envs.eqa import EQAVectorEnv
 from eqa.envs.house.build import CLEARANCE_M, annotations, build_floor, build_scene
-from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.catalog import BUILDING, CLASSES, QUERYABLE, load_catalog
 from eqa.envs.house.house import House
+from eqa.envs.house.plan import room_rules
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
 from eqa.envs.navigation.floor import (
     FORWARD,
@@ -44,6 +45,7 @@ ENV_ID = "EQA-House-v1"
 HOUSES_IN_MEMORY = 1024  # 1.5 MB each; reinforcement learning returns to all of them in turns
 FLOORS_IN_MEMORY = 64
 RESOLUTION = 1000  # floor cells a side (Das et al. 2018, Sec. 3)
+COARSE_RESOLUTION = 300  # enough to know where one can stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,14 @@ def ready(house: House, *, resolution: int = RESOLUTION) -> ReadyHouse:
 
 
 class HouseWorld:
-    """Implements `envs.simulator.World` for houses; `house` gives one by its id. Some stay prepared in memory."""
+    """Implements `envs.simulator.World` for houses; `house` gives one by its id. Some stay prepared in memory.
+
+    It is a `data.batches.frames.DrawnWorld` as well.
+    """
 
     actions = HOUSE_ACTIONS
+    class_names, region_names = CLASSES, tuple(room_rules()["types"])
+    first_thing, first_asked = len(BUILDING), len(CLASSES) - len(QUERYABLE)
 
     def __init__(self, house: Callable[[str], House]) -> None:
         self.house = house
@@ -78,6 +85,11 @@ class HouseWorld:
     def annotations(self, scene_id: str) -> Annotations:
         """Rooms, objects and walls of a house."""
         return annotations(self.house(scene_id))
+
+    def drawable(self, scene_id: str) -> tuple[Scene, Annotations, Floor]:
+        """A house to draw views of, its annotations, and a coarse floor; nothing of it stays in memory."""
+        made = ready(self.house(scene_id), resolution=COARSE_RESOLUTION)
+        return made.scene, annotations(made.house), made.floor
 
     def distances(
         self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ 4"]]

@@ -5,6 +5,7 @@ The quality on the card is measured in test houses, used neither for training no
 Axes: B batch, H W frame, h w heads' resolution, K classes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,11 @@ from jaxtyping import Float, UInt8
 from matplotlib.colors import hsv_to_rgb
 from matplotlib.figure import Figure
 
-from eqa.data.batches.frames import CLASSES, Frames
+from eqa.data.batches.frames import Frames, FrameSource
 from eqa.envs.files import atomic_write
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, Encoder, save_encoder, to_output_grid
-from eqa.models.encoders.pretrain_cnn import EncoderPretraining, Quality, Targets, make_targets
+from eqa.models.encoders.pretrain_cnn import EncoderPretraining, Quality, make_targets
 from eqa.models.run_record import command, commit
 
 MEASURED_BATCHES, BATCH_SIZE = 32, 32
@@ -61,13 +62,13 @@ Classes by intersection over union: {class_table}.
 class EncoderExport:
     """Writes encoder.safetensors, README.md and predictions.png into `folder`, and gives the measured quality.
 
-    `source` gives `houses` by split. `ship` also replaces the project's own weights.
+    `source` gives the scenes to measure in. `ship` also replaces the project's own weights.
     """
 
     def __init__(
         self,
         *,
-        source: object,
+        source: FrameSource,
         folder: Path,
         configuration: dict,
         ship: bool = False,
@@ -78,41 +79,45 @@ class EncoderExport:
 
     def __call__(self, fitted: dict[str, EncoderPretraining]) -> dict[str, float]:
         module = fitted["encoder"].eval()
-        test_houses = self.source.houses["test"]
+        world, scene_ids = self.source.world, self.source.scene_ids["test"]
         encoder = module.model.encoder
         camera = Camera(encoder.height_px, encoder.width_px)
-        frames = Frames(test_houses, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera)
+        frames = Frames(
+            world, scene_ids, num_batches=MEASURED_BATCHES, batch_size=BATCH_SIZE, seed=[0, 2], camera=camera
+        )
         quality, shown = measure(module, frames)
-        card = write_card(module, quality, shown["rgb"], facts_of_run(self.source, self.configuration))
+        facts = facts_of_run(self.source, self.configuration)
+        card = write_card(module, quality, shown["rgb"], world.class_names, facts)
         places = [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship
         for place in places:
             save_encoder(encoder, place / self.weights.name)
-            draw_predictions(module, shown, place / "predictions.png")
+            draw_predictions(module, shown, world.class_names, place / "predictions.png")
             with atomic_write(place / "README.md") as aside:
                 aside.write_text(card)
         return quality.summary()
 
 
-def facts_of_run(source: object, configuration: dict) -> dict:
+def facts_of_run(source: FrameSource, configuration: dict) -> dict:
     """A card's facts about the run that made the weights."""
-    houses, stage = source.houses, configuration["stages"]["encoder"]["data"]
+    scene_ids, stage = source.scene_ids, configuration["stages"]["encoder"]["data"]
     return {
         "command": command(),
         "commit": commit(),
         "seed": configuration["seed"],
-        "num_houses": len(houses["train"]),
-        "generator": houses["test"][0].generator,
+        "num_houses": len(scene_ids["train"]),
+        "generator": source.origin,
         "near_objects": f"{stage['near_objects']:.0%}",
         "batch_size": stage["batch_size"],
-        "num_test_houses": len(houses["test"]),
+        "num_test_houses": len(scene_ids["test"]),
     }
 
 
-def class_facts(class_iou: Float[torch.Tensor, " K"]) -> dict:
+def class_facts(class_iou: Float[torch.Tensor, " K"], class_names: Sequence[str]) -> dict:
     """Number of classes that occurred, and the intersection over union of each, the best first."""
     iou = class_iou.cpu().numpy()
     there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
-    return {"classes_present": len(there), "class_table": ", ".join(f"{CLASSES[k]} {iou[k]:.0%}" for k in there)}
+    named = ", ".join(f"{class_names[k]} {iou[k]:.0%}" for k in there)
+    return {"classes_present": len(there), "class_table": named}
 
 
 def rounding_error(encoder: torch.nn.Module, rgb: UInt8[torch.Tensor, "B H W 3"]) -> float:
@@ -135,14 +140,20 @@ def measure(module: EncoderPretraining, frames: Frames) -> tuple[Quality, dict[s
     return quality, {name: torch.cat([frame[name] for frame in shown[:PICTURE_ROWS]]) for name in shown[0]}
 
 
-def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Tensor, "B H W 3"], facts: dict) -> str:
+def write_card(
+    module: EncoderPretraining,
+    quality: Quality,
+    rgb: UInt8[torch.Tensor, "B H W 3"],
+    class_names: Sequence[str],
+    facts: dict,
+) -> str:
     """The card's text, from the measurements; `facts` are about the run."""
     encoder: Encoder = module.model.encoder
     rows, columns = encoder.map_sizes[1]
     return CARD.format(
         **facts,
         **quality.summary(),
-        **class_facts(quality.class_iou),
+        **class_facts(quality.class_iou, class_names),
         **{name: module.hparams[name] for name in ("lr", "segmentation_weight", "depth_weight", "rgb_weight")},
         kilobytes=sum(value.numel() * value.element_size() for value in encoder.state_dict().values()) / 1000,
         height_px=encoder.height_px,
@@ -158,18 +169,20 @@ def write_card(module: EncoderPretraining, quality: Quality, rgb: UInt8[torch.Te
 
 
 @torch.no_grad()
-def draw_predictions(module: EncoderPretraining, frames: dict[str, torch.Tensor], path: Path) -> None:
+def draw_predictions(
+    module: EncoderPretraining, frames: dict[str, torch.Tensor], class_names: Sequence[str], path: Path
+) -> None:
     """Rows of one frame each: colour, reconstruction, true and predicted depth, true and predicted classes, named."""
     outputs = module(frames["rgb"])
     targets = make_targets(frames, module.model.encoder.map_sizes[1])
-    predicted = outputs["class_logits"].argmax(1)
+    predicted, colors = outputs["class_logits"].argmax(1), class_colors(len(class_names))
     columns = {
         "frame": to_output_grid(frames["rgb"], module.model.encoder.map_sizes[1]),
         "reconstruction": outputs["rgb"].permute(0, 2, 3, 1),
         "depth": targets.depth_m,
         "depth, predicted": outputs["depth"] * MAX_DEPTH_M,
-        "classes": class_colors(targets.class_id.cpu().numpy()),
-        "classes, predicted": class_colors(predicted.cpu().numpy()),
+        "classes": colors[targets.class_id.cpu().numpy()],
+        "classes, predicted": colors[predicted.cpu().numpy()],
     }
     num = len(frames["rgb"])
     figure = Figure(figsize=(2 * len(columns), 2 * num + 1.2), layout="constrained", dpi=80)
@@ -180,21 +193,21 @@ def draw_predictions(module: EncoderPretraining, frames: dict[str, torch.Tensor]
             image = np.asarray(images[row].cpu() if isinstance(images, torch.Tensor) else images[row])
             axes[row, column].imshow(image, cmap="viridis", vmin=0, vmax=MAX_DEPTH_M)
             axes[row, column].set_axis_off()
-    _legend(figure, targets, predicted)
+    _legend(figure, torch.cat([targets.class_id, predicted]), class_names)
     with atomic_write(path) as aside:
         figure.savefig(aside, format="png")
 
 
-def class_colors(class_id: np.ndarray) -> Float[np.ndarray, "*shape 3"]:
+def class_colors(num_classes: int) -> Float[np.ndarray, "K 3"]:
     """A colour for each class; classes with neighbouring numbers are far apart in hue."""
-    number = np.arange(len(CLASSES))
+    number = np.arange(num_classes)
     hsv = np.stack([number * 0.618034 % 1, 0.45 + 0.5 * (number % 3) / 2, 0.95 - 0.4 * (number % 4) / 3], axis=1)
-    return hsv_to_rgb(hsv)[class_id]
+    return hsv_to_rgb(hsv)
 
 
-def _legend(figure: Figure, targets: Targets, predicted: torch.Tensor) -> None:
-    counts = torch.cat([targets.class_id, predicted]).flatten().bincount(minlength=len(CLASSES))
+def _legend(figure: Figure, class_id: torch.Tensor, class_names: Sequence[str]) -> None:
+    counts, colors = class_id.flatten().bincount(minlength=len(class_names)), class_colors(len(class_names))
     for k in counts.argsort(descending=True)[:28].tolist():
         if counts[k]:
-            figure.gca().plot([], [], "s", color=class_colors(np.array(k)), label=CLASSES[k])
+            figure.gca().plot([], [], "s", color=colors[k], label=class_names[k])
     figure.legend(loc="outside lower center", ncols=7, fontsize=8, frameon=False)

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from eqa.data.batches.frames import FIRST_OBJECT, FIRST_QUERYABLE
 from eqa.data.batches.pixel_labels import UNNAMED
 from eqa.models.distributed import add_up
 from eqa.models.encoders.cnn import MAX_DEPTH_M, load_encoder
@@ -57,10 +56,13 @@ def naming_loss(
 
 
 class Naming:
-    """Counts over frames, which give exact shares of all sampled pixels."""
+    """Counts over frames, which give exact shares of all sampled pixels.
 
-    def __init__(self, sizes: Mapping[str, int], device: torch.device | str = "cpu"):
-        self.sizes = dict(sizes)
+    `sizes` are numbers of names by kind; classes from `first_asked` on are things that questions are about.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], first_asked: int, device: torch.device | str = "cpu"):
+        self.sizes, self.first_asked = dict(sizes), first_asked
         self.confusion = {
             kind: torch.zeros(size, size, dtype=torch.int64, device=device) for kind, size in sizes.items()
         }  # [true, said]
@@ -72,7 +74,7 @@ class Naming:
             true, said = targets[kind], outputs[kind].argmax(1).unsqueeze(3).expand_as(targets[kind])
             counted = true != UNNAMED
             if kind == "color":
-                counted &= targets["class"] >= FIRST_QUERYABLE
+                counted &= targets["class"] >= self.first_asked
             pairs = (true * size + said)[counted]
             self.confusion[kind] += pairs.bincount(minlength=size**2).view(size, size)
         error, hit = depth_errors(outputs, targets)
@@ -107,9 +109,11 @@ class ResidualPretraining(pl.LightningModule):
     """Learns encoder and heads from batches of `data.batches.frames.RenderedFrames` with `surroundings_every`.
 
     The optimiser is Adam under a one-cycle schedule over the whole training, with `lr` at its top. Classes of objects
-    count `object_weight` times as much as those of the building: questions are about them, and they are small. It logs
-    for train and val: loss and the four losses; for val also the `Naming.summary`. `start` are initial weights of the
-    encoder in place of random ones; the heads are always learned anew.
+    count `object_weight` times as much as those of surfaces: questions are about them, and they are small. Classes from
+    `first_thing` on are objects, those from `first_asked` on objects that questions are about.
+
+    It logs for train and val: loss and the four losses; for val also the `Naming.summary`. `start` are initial weights
+    of the encoder in place of random ones; the heads are always learned anew.
     """
 
     def __init__(
@@ -117,6 +121,8 @@ class ResidualPretraining(pl.LightningModule):
         num_classes: int,
         num_colors: int,
         num_rooms: int,
+        first_thing: int,
+        first_asked: int,
         height_px: int = 224,
         width_px: int = 224,
         *,
@@ -145,7 +151,7 @@ class ResidualPretraining(pl.LightningModule):
     def losses(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The four losses, as means over sampled pixels."""
         even = torch.ones_like(targets["depth"])
-        weight = torch.where(targets["class"] >= FIRST_OBJECT, self.hparams.object_weight, even)
+        weight = torch.where(targets["class"] >= self.hparams.first_thing, self.hparams.object_weight, even)
         parts = {kind: naming_loss(outputs[kind], targets[kind], even if kind != "class" else weight) for kind in KINDS}
         error, hit = depth_errors(outputs, targets)
         smooth = F.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")
@@ -156,7 +162,7 @@ class ResidualPretraining(pl.LightningModule):
         return self._step(batch, "train")[0]
 
     def on_validation_epoch_start(self) -> None:
-        self.naming = Naming(self.sizes, self.device)
+        self.naming = Naming(self.sizes, self.hparams.first_asked, self.device)
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         self.naming.update(*self._step(batch, "val")[1:])

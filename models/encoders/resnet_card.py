@@ -3,11 +3,12 @@
 Axes: K classes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from eqa.data.batches.frames import Frames
+from eqa.data.batches.frames import Frames, FrameSource
 from eqa.envs.files import atomic_write
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, save_encoder
@@ -52,13 +53,13 @@ Classes by intersection over union: {class_table}.
 class ResidualExport:
     """Writes the weights and their card into `folder`, and gives the measured quality.
 
-    `source` gives `houses` by split. `ship` also replaces the project's own weights.
+    `source` gives the scenes to measure in. `ship` also replaces the project's own weights.
     """
 
     def __init__(
         self,
         *,
-        source: object,
+        source: FrameSource,
         folder: Path,
         configuration: dict,
         ship: bool = False,
@@ -69,9 +70,10 @@ class ResidualExport:
 
     def __call__(self, fitted: dict[str, ResidualPretraining]) -> dict[str, float]:
         module = fitted["encoder"].eval()
-        test_houses, stage = self.source.houses["test"], self.configuration["stages"]["encoder"]["data"]
+        stage = self.configuration["stages"]["encoder"]["data"]
         frames = Frames(
-            test_houses,
+            self.source.world,
+            self.source.scene_ids["test"],
             num_batches=MEASURED_BATCHES,
             batch_size=BATCH_SIZE,
             seed=[0, 2],
@@ -86,7 +88,7 @@ class ResidualExport:
             "measured_frames": len(frames) * BATCH_SIZE,
             "every": stage["surroundings_every"],
         }
-        card = write_card(module, naming, rgb, facts)
+        card = write_card(module, naming, rgb, self.source.world.class_names, facts)
         for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
             save_encoder(module.encoder, place / self.weights.name, half=True)
             with atomic_write(place / f"{self.weights.stem}.md") as aside:
@@ -97,7 +99,7 @@ class ResidualExport:
 @torch.no_grad()
 def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.Tensor]:
     """The quality over all frames, and the last batch's colours."""
-    naming = Naming(module.sizes, module.device)
+    naming = Naming(module.sizes, module.hparams.first_asked, module.device)
     for batch in frames:
         batch = {name: value.to(module.device) for name, value in batch.items()}
         naming.update(module(batch["rgb"]), targets_of(batch, module.encoder.map_shape[1:]))
@@ -105,7 +107,9 @@ def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.
 
 
 @torch.no_grad()
-def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, facts: dict) -> str:
+def write_card(
+    module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, class_names: Sequence[str], facts: dict
+) -> str:
     """The card's text, from the measurements; `facts` are about the run."""
     encoder = module.encoder
     channels, rows, columns = encoder.map_shape
@@ -113,7 +117,7 @@ def write_card(module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, f
     return CARD.format(
         **facts,
         **naming.summary(),
-        **class_facts(naming.class_iou),
+        **class_facts(naming.class_iou, class_names),
         **{name: module.hparams[name] for name in weights},
         kilobytes=sum(value.numel() * 2 for value in encoder.state_dict().values()) / 1000,
         parameters=sum(value.numel() for value in encoder.parameters()) / 1e6,

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from eqa.data.batches.frames import Frames
-from eqa.data.batches.pixel_labels import COLORS, ROOMS, UNNAMED, Surroundings, points, sampled
-from eqa.envs.house.build import build_scene
+from eqa.data.batches.pixel_labels import COLORS, UNNAMED, Surroundings, points, sampled
+from eqa.envs.house.build import annotations, build_scene
 from eqa.envs.house.catalog import CLASSES, load_catalog
 from eqa.envs.house.house import House
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from tests.helpers.small_house import small_house
@@ -17,6 +18,7 @@ from tests.helpers.small_house import small_house
 pytestmark = pytest.mark.usefixtures("single_thread")
 CAMERA = Camera(96, 128)
 SOFA, REFRIGERATOR = 1, 4
+ROOMS = HouseWorld.region_names
 LIVING, KITCHEN = ROOMS.index("living room"), ROOMS.index("kitchen")
 
 
@@ -30,7 +32,9 @@ def views(house: House, poses: np.ndarray) -> tuple[dict[str, np.ndarray], np.nd
     renderer = Renderer(CAMERA, ("depth", "class_id", "instance_id"))
     renderer.load([build_scene(house, load_catalog())])
     frames = renderer.render(np.zeros(len(poses), np.int64), poses)
-    seen = Surroundings.of(house).seen(poses, frames["instance_id"], frames["depth"], CAMERA, every=4)
+    seen = Surroundings.of(annotations(house), ROOMS).seen(
+        poses, frames["instance_id"], frames["depth"], CAMERA, every=4
+    )
     return {name: sampled(frame, 4) for name, frame in frames.items()}, *seen
 
 
@@ -66,14 +70,17 @@ def test_points_are_where_the_view_meets_the_plane_ahead() -> None:
 
 
 def test_what_lies_outside_the_plan_is_in_no_room() -> None:
-    found = Surroundings.of(small_house()).rooms_at(np.array([-3.0, 1.0, 5.0, 400.0]), np.array([1.0, 1.0, 1.0, 1.0]))
+    found = Surroundings.of(annotations(small_house()), ROOMS).rooms_at(
+        np.array([-3.0, 1.0, 5.0, 400.0]), np.array([1.0, 1.0, 1.0, 1.0])
+    )
     assert found.tolist() == [UNNAMED, LIVING, KITCHEN, UNNAMED]
 
 
 def test_frames_bring_surroundings_in_the_order_of_their_views_and_only_on_demand() -> None:
-    houses = [painted_house(), small_house("small-1")]
+    houses = {"small-0": painted_house(), "small-1": small_house("small-1")}
+    world = HouseWorld(houses.__getitem__)
     options = {"num_batches": 2, "batch_size": 6, "seed": [0, 0], "camera": CAMERA}
-    plain, named = (list(Frames(houses, **options, surroundings_every=every)) for every in (None, 4))
+    plain, named = (list(Frames(world, list(houses), **options, surroundings_every=every)) for every in (None, 4))
     assert set(plain[0]) == {"rgb", "depth", "class_id"}
     assert set(named[0]) == {"rgb", "depth", "class_id", "color_id", "room_id"}
     purple = []

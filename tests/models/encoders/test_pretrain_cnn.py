@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader
 
 from eqa.data.batches.frames import Frames, RenderedFrames, find_places
 from eqa.envs.actions import TURN_RAD
-from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import CLASSES, load_catalog
+from eqa.envs.house.catalog import CLASSES
+from eqa.envs.house.simulator import HouseWorld, ready
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import Grid, load_encoder
 from eqa.models.encoders.model_card import EncoderExport, write_card
@@ -23,28 +23,23 @@ pytestmark = pytest.mark.usefixtures("single_thread")
 CAMERA = Camera(140, 140)
 
 
-@functools.cache
-def house_and_scene():
-    house = small_house()
-    return house, build_scene(house, load_catalog())
-
-
 def some_frames(**changes) -> Frames:
     options = {"num_batches": 3, "batch_size": 4, "seed": [0, 0], "camera": CAMERA, "batches_at_once": 2, **changes}
-    return Frames([small_house(f"small-{i}") for i in range(3)], **options)
+    return Frames(HouseWorld(small_house), [f"small-{i}" for i in range(3)], **options)
 
 
 class Source:
-    """Houses by split, as `GeneratedEQA` has them."""
+    """Scenes by split, as `GeneratedEQA` has them."""
 
     def __init__(self):
-        self.houses = {split: [small_house(f"{split}-{i}") for i in range(2)] for split in ("train", "val", "test")}
+        self.world, self.origin = HouseWorld(small_house), "by hand"
+        self.scene_ids = {split: [f"{split}-{i}" for i in range(2)] for split in ("train", "val", "test")}
 
 
 def test_poses_stand_on_free_floor_and_head_a_whole_number_of_turns():
-    house, scene = house_and_scene()
-    places = find_places(house, scene)
-    floor = build_floor(house, scene, load_catalog().meshes)
+    world = HouseWorld(small_house)
+    _, annotations, coarse = world.drawable("small-0")
+    places, floor = find_places(annotations, coarse), ready(small_house()).floor
     rng = np.random.default_rng(0)
     for poses in (places.random_poses(rng, 200), places.object_poses(rng, 200)):
         assert floor.is_free(poses).mean() > 0.97  # places come from a coarser floor
@@ -53,8 +48,8 @@ def test_poses_stand_on_free_floor_and_head_a_whole_number_of_turns():
 
 
 def test_all_rooms_are_visited_alike_and_objects_looked_at_from_their_room():
-    house, scene = house_and_scene()
-    places, rng = find_places(house, scene), np.random.default_rng(1)
+    house, (_, *known) = small_house(), HouseWorld(small_house).drawable("small-0")
+    places, rng = find_places(*known), np.random.default_rng(1)
     assert np.mean(places.random_poses(rng, 1000)[:, 0] < 4) == pytest.approx(0.5, abs=0.05)
     poses = places.object_poses(rng, 1000)
     forward = np.column_stack([-np.sin(poses[:, 2]), -np.cos(poses[:, 2])])
@@ -82,7 +77,7 @@ def test_frames_are_a_function_of_the_seed_and_fit_the_class_list():
 
 
 def test_every_house_comes_by_before_one_comes_again():
-    frames = some_frames(houses_at_once=2)
+    frames = some_frames(scenes_at_once=2)
     order = [i for group in range(6) for i in frames._group(group)]
     assert all(sorted(order[i : i + 3]) == [0, 1, 2] for i in range(0, 12, 3))
     assert len({tuple(order[i : i + 3]) for i in range(0, 12, 3)}) > 1
@@ -100,9 +95,9 @@ def test_training_frames_change_with_the_epoch_and_validation_frames_stay():
     assert data.sizes == {"num_classes": len(CLASSES), "height_px": 140, "width_px": 140}
 
 
-def test_no_houses_and_an_impossible_share_are_refused():
-    with pytest.raises(ValueError, match="houses: expected at least one"):
-        Frames([], num_batches=1, batch_size=1, seed=[0])
+def test_no_scenes_and_an_impossible_share_are_refused():
+    with pytest.raises(ValueError, match="scene_ids: expected at least one"):
+        Frames(HouseWorld(small_house), [], num_batches=1, batch_size=1, seed=[0])
     with pytest.raises(ValueError, match="near_objects"):
         some_frames(near_objects=1.5)
 
@@ -234,6 +229,6 @@ def test_a_card_names_the_classes_that_were_there():
     facts = dict.fromkeys(("command", "commit", "seed", "generator", "near_objects"), "x")
     facts |= dict.fromkeys(("num_houses", "batch_size", "num_test_houses"), 1)
     module = EncoderPretraining(len(CLASSES), 140, 140, trunk_channels=8).eval()
-    card = write_card(module, quality, torch.zeros(1, 140, 140, 3, dtype=torch.uint8), facts)
+    card = write_card(module, quality, torch.zeros(1, 140, 140, 3, dtype=torch.uint8), CLASSES, facts)
     assert f"{CLASSES[1]} 75%, {CLASSES[2]} 0%." in card
     assert "of 2 classes" in card

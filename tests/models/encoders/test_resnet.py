@@ -8,13 +8,13 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
-from eqa.data.batches.pixel_labels import COLORS, ROOMS, UNNAMED
+from eqa.data.batches.pixel_labels import COLORS, UNNAMED
 from eqa.envs.house.catalog import CLASSES
+from eqa.envs.house.simulator import HouseWorld
 from eqa.models.encoders import resnet_card
 from eqa.models.encoders.cnn import load_encoder, save_encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.pretrain_resnet import (
-    FIRST_QUERYABLE,
     Naming,
     ResidualPretraining,
     by_place,
@@ -112,7 +112,7 @@ def test_the_loss_is_the_mean_cross_entropy_of_named_pixels_by_weight() -> None:
 def test_quality_counts_colours_only_where_something_is_that_is_asked_about() -> None:
     sizes = {"class": len(CLASSES), "color": 3, "room": 2}
     targets = {
-        "class": torch.tensor([FIRST_QUERYABLE, FIRST_QUERYABLE + 1, 1, 2]).view(1, 1, 1, 4),
+        "class": torch.tensor([HouseWorld.first_asked, HouseWorld.first_asked + 1, 1, 2]).view(1, 1, 1, 4),
         "color": torch.tensor([0, 1, 1, 1]).view(1, 1, 1, 4),
         "room": torch.tensor([1, 1, 0, UNNAMED]).view(1, 1, 1, 4),
         "depth": torch.tensor([1.0, 3.0, 0.0, 12.0]).view(1, 1, 1, 4),
@@ -121,7 +121,7 @@ def test_quality_counts_colours_only_where_something_is_that_is_asked_about() ->
         "depth": torch.full((1, 1, 1, 1), 2.0)
     }
     outputs["color"][0, 0], outputs["room"][0, 1], outputs["class"][0, 1] = 1, 1, 1
-    naming = Naming(sizes)
+    naming = Naming(sizes, HouseWorld.first_asked)
     naming.update(outputs, targets)
     found = naming.summary()
     assert found["color_accuracy"] == pytest.approx(1 / 2)
@@ -139,23 +139,33 @@ def patches(num: int, seed: int) -> DataLoader:
     for _ in range(num):
         kind = rng.integers(0, 3, (8, 4, 4), np.uint8)
         pixels, samples = (torch.from_numpy(kind.repeat(k, 1).repeat(k, 2)) for k in (16, 4))
-        named = {"class_id": pixels + FIRST_QUERYABLE, "depth": 0.2 + pixels.float()}
+        named = {"class_id": pixels + HouseWorld.first_asked, "depth": 0.2 + pixels.float()}
         rgb = torch.from_numpy(colors[pixels.numpy()])
         batches.append({"rgb": rgb, **named, "color_id": samples, "room_id": samples + 2})
     return DataLoader(batches, batch_size=None)
 
 
 class Source:
-    """Houses by split, as `GeneratedEQA` has them."""
+    """Scenes by split, as `GeneratedEQA` has them."""
 
     def __init__(self) -> None:
-        self.houses = {split: [small_house(f"{split}-{i}") for i in range(2)] for split in ("train", "test")}
+        self.world, self.origin = HouseWorld(small_house), "by hand"
+        self.scene_ids = {split: [f"{split}-{i}" for i in range(2)] for split in ("train", "test")}
 
 
 def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measured(tmp_path: Path, monkeypatch) -> None:
     pl.seed_everything(0, verbose=False)
     module = ResidualPretraining(
-        len(CLASSES), len(COLORS), len(ROOMS), 64, 64, lr=1e-2, depth_weight=3.0, options=SMALL
+        len(CLASSES),
+        len(COLORS),
+        len(HouseWorld.region_names),
+        HouseWorld.first_thing,
+        HouseWorld.first_asked,
+        64,
+        64,
+        lr=1e-2,
+        depth_weight=3.0,
+        options=SMALL,
     )
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     trainer = pl.Trainer(default_root_dir=tmp_path, enable_checkpointing=False, max_epochs=6, **quiet)
@@ -178,7 +188,8 @@ def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measure
 
 
 def test_pretraining_goes_on_from_weights(tmp_path: Path) -> None:
-    sizes = {"num_classes": 5, "num_colors": 3, "num_rooms": 2, "height_px": 32, "width_px": 32}
+    sizes = {"num_classes": 5, "num_colors": 3, "num_rooms": 2, "first_thing": 1, "first_asked": 3}
+    sizes |= {"height_px": 32, "width_px": 32}
     options = {"channels": [4, 4, 8], "blocks": [0, 1, 1], "outputs": 6}
     first = ResidualPretraining(**sizes, options=options)
     save_encoder(first.encoder, tmp_path / "first.safetensors")
