@@ -21,7 +21,6 @@ from jaxtyping import Float64, Int64
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from eqa.data.batches.pixel_labels import COLORS, Surroundings
-from eqa.envs.actions import TURN_RAD
 from eqa.envs.annotations import Annotations
 from eqa.envs.navigation.floor import Floor
 from eqa.envs.navigation.occupancy import fill_polygon
@@ -69,13 +68,15 @@ class Places:
     object_region: Int64[np.ndarray, " O"]
     kind_first: Int64[np.ndarray, " K"]
     kind_count: Int64[np.ndarray, " K"]
+    floor: Floor
 
-    def random_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 3"]:
+    def random_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 4"]:
         """Random poses: any region, any place in it, any heading."""
         regions = rng.integers(len(self.first), size=num)
-        return np.column_stack([self._stand(rng, regions), _whole_turns(rng.uniform(0, 2 * np.pi, num))])
+        places = self._stand(rng, regions)
+        return self._poses(places, rng.uniform(0, 2 * np.pi, num))
 
-    def object_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 3"]:
+    def object_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 4"]:
         """Poses that look about straight at a random object of a random kind, from nearby in its region."""
         kinds = rng.integers(len(self.kind_first), size=num)
         chosen = self.kind_first[kinds] + rng.integers(self.kind_count[kinds])
@@ -86,16 +87,18 @@ class Places:
         outside = np.maximum(near - distance, 0) + np.maximum(distance - far, 0)
         place = places[np.arange(num), outside.argmin(axis=1)]
         away = target - place
-        heading = np.arctan2(-away[:, 0], -away[:, 1]) + rng.normal(0, TURN_RAD, num)
-        return np.column_stack([place, _whole_turns(heading)])
+        heading = np.arctan2(-away[:, 0], -away[:, 1]) + rng.normal(0, self.floor.actions.turn_rad, num)
+        return self._poses(place, heading)
 
     def _stand(self, rng: np.random.Generator, regions: Int64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 2"]:
         return self.cells[self.first[regions] + rng.integers(self.count[regions])]
 
-
-def _whole_turns(heading_rad: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-    """Headings rounded to multiples of a turn, the only ones that an agent has."""
-    return np.rint(heading_rad / TURN_RAD) * TURN_RAD % (2 * np.pi)
+    def _poses(
+        self, places: Float64[np.ndarray, "N 2"], headings_rad: Float64[np.ndarray, " N"]
+    ) -> Float64[np.ndarray, "N 4"]:
+        """Poses with headings rounded to multiples of a turn, the only ones that an agent has."""
+        turn_rad = self.floor.actions.turn_rad
+        return self.floor.stand(places, np.rint(headings_rad / turn_rad) * turn_rad % (2 * np.pi))
 
 
 def find_places(annotations: Annotations, floor: Floor) -> Places:
@@ -119,6 +122,7 @@ def find_places(annotations: Annotations, floor: Floor) -> Places:
         object_region=np.array([renumbered[t.region] for t in things], np.int64),
         kind_first=np.cumsum(kind_count) - kind_count,
         kind_count=kind_count,
+        floor=floor,
     )
 
 
@@ -190,7 +194,7 @@ class Frames(IterableDataset):
         rounds = [divmod(i, num) for i in stream]
         return [int(np.random.default_rng([*self.seed, 1, r]).permutation(num)[k]) for r, k in rounds]
 
-    def _poses(self, rng: np.random.Generator, places: Places, num: int) -> Float64[np.ndarray, "N 3"]:
+    def _poses(self, rng: np.random.Generator, places: Places, num: int) -> Float64[np.ndarray, "N 4"]:
         looking = int(rng.binomial(num, self.near_objects)) if len(places.objects) else 0
         return np.concatenate([places.object_poses(rng, looking), places.random_poses(rng, num - looking)])
 
@@ -199,7 +203,7 @@ class Frames(IterableDataset):
         frames: dict[str, np.ndarray],
         surroundings: Sequence[Surroundings],
         which: Int64[np.ndarray, " B"],
-        poses: Float64[np.ndarray, "B 3"],
+        poses: Float64[np.ndarray, "B 4"],
     ) -> None:
         instance_id, parts = frames.pop("instance_id"), []
         for scene in np.unique(which):

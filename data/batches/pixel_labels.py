@@ -58,7 +58,7 @@ class Surroundings:
 
     def seen(
         self,
-        poses: Float64[np.ndarray, "B 3"],
+        poses: Float64[np.ndarray, "B 4"],
         instance_id: UInt16[np.ndarray, "B H W"],
         depth: Float32[np.ndarray, "B H W"],
         camera: Camera,
@@ -82,11 +82,11 @@ def sampled(frame: np.ndarray, every: int) -> np.ndarray:
 
 
 def points(
-    poses: Float64[np.ndarray, "B 3"], depth: Float64[np.ndarray, "B h w"], camera: Camera, *, every: int
+    poses: Float64[np.ndarray, "B 4"], depth: Float64[np.ndarray, "B h w"], camera: Camera, *, every: int
 ) -> tuple[Float64[np.ndarray, "B h w"], Float64[np.ndarray, "B h w"]]:
     """x and z of the points shown by sampled pixels, for a level camera."""
     column = every // 2 + every * np.arange(depth.shape[2], dtype=np.int64)
     right = depth * (column + 0.5 - camera.width_px / 2) / camera.focal_px
-    x, z, heading = (poses[:, axis, None, None] for axis in range(3))
+    x, z, heading = (poses[:, axis, None, None] for axis in (0, 2, 3))
     s, c = np.sin(heading), np.cos(heading)
     return x - s * depth + c * right, z - c * depth - s * right

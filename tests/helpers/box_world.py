@@ -1,7 +1,7 @@
 """A world that is no house: a field with a coloured box, over which agents fly. One ray is drawn for each column.
 
-It has moves of its own: half metres, 15 degrees, up and down. The question is about the box on one side. A walk rises,
-turns to the box and goes up to it. Nothing is loaded, nothing is on disk.
+It has moves of its own: half metres, 15 degrees, up and down. The question is about the box on one side. A walk
+turns to the box, goes up to it and rises. Nothing is loaded, nothing is on disk.
 """
 
 from collections.abc import Callable, Sequence
@@ -161,7 +161,7 @@ class BoxWorld:
 
 
 def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
-    """Rises to the first view point, turns to it, goes there, and turns to its heading."""
+    """Turns to the first view point, goes there, rises to it, and turns to its heading."""
     pose, actions, poses = np.array(start), [], []
 
     def do(action: int) -> None:
@@ -175,11 +175,11 @@ def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:
             do(Action.LEFT if turns > 0 else Action.RIGHT)
 
     view = goal.view_points[0]
-    while climbs := round((view[1] - pose[1]) / ACTIONS.climb_m):
-        do(UP if climbs > 0 else DOWN)
-    while away(goal, pose) > 0:
+    while np.hypot(*(pose[PLAN] - np.array(view)[PLAN])) > goal.radius_m:
         turn_to(np.arctan2(pose[0] - view[0], pose[2] - view[2]))
         do(Action.FORWARD)
+    while climbs := round((view[1] - pose[1]) / ACTIONS.climb_m):
+        do(UP if climbs > 0 else DOWN)
     turn_to(view[3])
     do(Action.STOP)
     return Walk(np.array(actions, np.int8), np.array(poses))

@@ -13,6 +13,7 @@ from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
+from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
 pytestmark = pytest.mark.usefixtures("single_thread")
@@ -39,7 +40,7 @@ def views(house: House, poses: np.ndarray) -> tuple[dict[str, np.ndarray], np.nd
 
 
 def test_a_things_pixels_have_its_colour_and_room_and_no_colour_where_none_is_named() -> None:
-    frames, color, room = views(painted_house(), np.array([[1.5, 2.0, 0.0], [5.5, 2.0, 0.0], [1.5, 3.0, 0.0]]))
+    frames, color, room = views(painted_house(), on_floor([[1.5, 2.0, 0.0], [5.5, 2.0, 0.0], [1.5, 3.0, 0.0]]))
     things = frames["instance_id"]
     assert (color[things == SOFA] == COLORS.index("purple")).all() and (things == SOFA).sum() > 20
     assert (color[things == 2] == UNNAMED).all() and (things == 2).any()
@@ -49,7 +50,7 @@ def test_a_things_pixels_have_its_colour_and_room_and_no_colour_where_none_is_na
 
 
 def test_floors_and_walls_are_in_the_room_that_their_surface_is_in() -> None:
-    through_the_doorway = np.array([[2.0, 2.0, -np.pi / 2]])
+    through_the_doorway = on_floor([[2.0, 2.0, -np.pi / 2]])
     frames, _, room = views(small_house(objects=False), through_the_doorway)
     flat = (frames["class_id"] == CLASSES.index("floor")) & (frames["depth"] > 0)
     near, far = flat & (frames["depth"] < 1.8), flat & (frames["depth"] > 2.2)
@@ -60,7 +61,7 @@ def test_floors_and_walls_are_in_the_room_that_their_surface_is_in() -> None:
 
 
 def test_points_are_where_the_view_meets_the_plane_ahead() -> None:
-    poses = np.array([[1.0, 5.0, 0.0], [1.0, 5.0, np.pi / 2]])
+    poses = on_floor([[1.0, 5.0, 0.0], [1.0, 5.0, np.pi / 2]])
     x, z = points(poses, np.full((2, 24, 32), 2.0), CAMERA, every=4)
     np.testing.assert_allclose(z[0], 3.0)
     np.testing.assert_allclose(x[1], -1.0)

@@ -9,7 +9,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from eqa.data.batches.frames import Frames, RenderedFrames, find_places
-from eqa.envs.actions import TURN_RAD
+from eqa.envs.actions import HOUSE_ACTIONS
+from eqa.envs.episode import PLAN
 from eqa.envs.house.catalog import CLASSES
 from eqa.envs.house.simulator import HouseWorld, ready
 from eqa.envs.rendering.camera import Camera
@@ -42,8 +43,8 @@ def test_poses_stand_on_free_floor_and_head_a_whole_number_of_turns():
     places, floor = find_places(annotations, coarse), ready(small_house()).floor
     rng = np.random.default_rng(0)
     for poses in (places.random_poses(rng, 200), places.object_poses(rng, 200)):
-        assert floor.is_free(poses).mean() > 0.97  # places come from a coarser floor
-        turns = poses[:, 2] / TURN_RAD
+        assert floor.is_free(poses[:, PLAN]).mean() > 0.97  # places come from a coarser floor
+        turns = poses[:, 3] / HOUSE_ACTIONS.turn_rad
         np.testing.assert_allclose(turns, np.rint(turns), atol=1e-9)
 
 
@@ -52,14 +53,14 @@ def test_all_rooms_are_visited_alike_and_objects_looked_at_from_their_room():
     places, rng = find_places(*known), np.random.default_rng(1)
     assert np.mean(places.random_poses(rng, 1000)[:, 0] < 4) == pytest.approx(0.5, abs=0.05)
     poses = places.object_poses(rng, 1000)
-    forward = np.column_stack([-np.sin(poses[:, 2]), -np.cos(poses[:, 2])])
+    forward = np.column_stack([-np.sin(poses[:, 3]), -np.cos(poses[:, 3])])
     positions = np.array([(o.position[0], o.position[2]) for o in house.objects])
     rooms = np.array([o.room for o in house.objects])
-    away = positions[None] - poses[:, None, :2]
+    away = positions[None] - poses[:, None, PLAN]
     distance = np.linalg.norm(away, axis=2)
     cosine = (away * forward[:, None]).sum(2) / distance
     same_room = (poses[:, :1] >= 4) == (rooms[None] == 1)
-    looked_at = (cosine > np.cos(4 * TURN_RAD)) & same_room & (distance > 0.4) & (distance < 3.2)
+    looked_at = (cosine > np.cos(4 * HOUSE_ACTIONS.turn_rad)) & same_room & (distance > 0.4) & (distance < 3.2)
     assert looked_at.any(1).mean() > 0.95
     assert len(set(looked_at[looked_at.sum(1) == 1].argmax(1))) == len(house.objects)
 
