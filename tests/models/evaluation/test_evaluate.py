@@ -12,8 +12,9 @@ from rich.console import Console
 from torch import nn
 
 from eqa.data.batches.imitation import last_frames
+from eqa.data.demonstrations.record import Recorder
 from eqa.data.demonstrations.storage import Demonstrations, build
-from eqa.data.generated import GeneratedEQA, Recorder
+from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import MAX_EPISODE_ACTIONS, Action
