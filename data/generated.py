@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from eqa.data.demonstrations.record import RECORDER, Recorder, recorded
+from eqa.data.demonstrations.record import Recorder, made_by, recorded
 from eqa.data.demonstrations.storage import Demonstrations
-from eqa.data.questions.generate import NUM_PASSES, configuration, make_questions
+from eqa.data.questions.generate import ALL_SPLITS, NUM_PASSES, configuration, make_questions
 from eqa.data.questions.journal import Journal, journaled
 from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.data.questions.storage import load_questions, read_header, write_questions
@@ -21,7 +21,7 @@ from eqa.envs.episode import Episode
 from eqa.envs.files import build_once, data_root, fingerprint
 from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseWorld
+from eqa.envs.house.simulator import HouseWorld, identity_of
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.workers import in_workers
 
@@ -31,8 +31,11 @@ class GeneratedEQA(Source):
 
     `question_set` is a set of questions.yaml; `balance` is the method of balancing answers, see
     `data.questions.balance`. `human_walks` is a file that scripts/play.py made of this source's training questions; it
-    replaces their shortest walks. Without it each question is walked `walks` times, from as many starts.
+    replaces their shortest walks. Without it each question is walked `walks` times, from as many starts. `world` has
+    the houses of `seed`, by default with the usual camera. ValueError for a world of other houses.
     """
+
+    splits = ALL_SPLITS
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class GeneratedEQA(Source):
         encode: Encode | None = None,
         walks: int = 1,
         human_walks: str | None = None,
+        world: HouseWorld | None = None,
     ) -> None:
         self.seed, self.encode, self.question_set, self.balance = seed, encode, question_set, balance
         self.walks, self.human_walks = walks, human_walks
@@ -55,6 +59,13 @@ class GeneratedEQA(Source):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
                 raise ValueError(f"{name}: expected at least 1 for each of {SPLITS}, got {numbers}")
         self.root = data_root()
+        if world is not None:
+            if world.identity != identity_of(seed):
+                raise ValueError(
+                    f"world: expected the houses that the questions are about, {identity_of(seed)}, got "
+                    f"{world.identity}; set data.seed, which env.seed follows"
+                )
+            self.world = world
 
     def house(self, house_id: str) -> House:
         """The house with that id."""
@@ -64,7 +75,7 @@ class GeneratedEQA(Source):
     @cached_property
     def world(self) -> HouseWorld:
         """The houses as a world."""
-        return HouseWorld(self.house)
+        return HouseWorld(self.house, identity=identity_of(self.seed))
 
     @cached_property
     def houses(self) -> dict[str, list[House]]:
@@ -146,7 +157,7 @@ class GeneratedEQA(Source):
         """Path of a split's demonstrations, even if they are not made yet, and their configuration."""
         if self.encode is None:
             raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
-        made_with = {"recorder": RECORDER, "questions": self.questions_file.stem, "encoder": self.encode.identity}
+        made_with = {**made_by(self.world, self.encode), "questions": self.questions_file.stem}
         if walk:
             made_with["walk"] = walk
         path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"

@@ -4,6 +4,7 @@ Axes: T poses, F features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,17 @@ from eqa.envs.episode import Episode
 from eqa.envs.files import build_once
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.progress import absolute, console, progress
+from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, World
 
 RENDER_BATCH = 64
 RECORDER = "frames-1"  # raise with every change of the demonstrations' contents
+
+
+def made_by(world: World, encode: Encode) -> dict:
+    """All that a recording of given walks depends on, in JSON; a camera is named unless it is the usual one."""
+    usual = world.camera == Camera()
+    return {"recorder": RECORDER, "encoder": encode.identity} | ({} if usual else {"camera": asdict(world.camera)})
 
 
 class Recorder:

@@ -307,8 +307,13 @@ def _with_spawns(
     return with_spawns
 
 
-def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
+def goal_of(view_points: ViewPoints) -> dict:
+    """An episode's fields about its goal, for the poses that show the answer."""
     goal = {} if view_points is None else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": GOAL_TURNS * TURN_RAD}
+    return {"view_points": view_points, **goal}
+
+
+def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -319,10 +324,9 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
         target_object=question.target_object,
         target_room=question.room,
         touched=_entities(question, house),
-        view_points=view_points,
         floor_y_m=0.0,
         program=question.program,
-        **goal,
+        **goal_of(view_points),
     )
 
 

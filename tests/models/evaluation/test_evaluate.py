@@ -68,7 +68,7 @@ class Source(GeneratedEQA):
     """What `Evaluation` needs of a data source, with one house written by hand."""
 
     def __init__(self, demos: Demonstrations, house: House) -> None:
-        self.demos, self._house, self.walks = demos, house, 1
+        self.demos, self._house, self.walks, self.seed = demos, house, 1, 0
 
     def demonstrations(self, split: str) -> Demonstrations:
         return self.demos
