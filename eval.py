@@ -1,12 +1,14 @@
-"""Plays a trained agent through a split, and writes the results table that training ends with.
+"""Plays a trained or a scripted agent through a split, and writes the results table that training ends with.
 
 Examples:
 
     python eval.py checkpoint=runs/il/agent.ckpt
     python eval.py checkpoint=... split=val scale=tiny
+    python eval.py agent=frontier                    # a scripted agent alone, without any checkpoint
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import hydra
@@ -18,19 +20,43 @@ from eqa.envs.files import file_fingerprint
 from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import FeatureExtractor
-from eqa.models.evaluation.results import write_results
+from eqa.models.evaluation.results import write_results, write_walks
 from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
 from eqa.models.run_record import RunRecord
+
+# Settings by which the data of playing may differ from those of training, where both have them.
+PLAYED_AS_TRAINED = (
+    ("scale", "name"),
+    ("data", "_target_"),
+    ("data", "question_set"),
+    ("data", "balance"),
+    ("data", "seed"),
+    ("data", "path"),
+)
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
 def main(cfg: DictConfig) -> None:
     refuse_wrong_settings(cfg)
-    agent = NeuralAgent.load(Path(cfg.checkpoint))
+    agent = instantiate(cfg.agent)
     asked = OmegaConf.to_container(cfg, resolve=True)
-    for group, name in (("scale", "name"), ("data", "question_set"), ("data", "balance"), ("data", "seed")):
-        trained, played = (configuration.get(group, {}).get(name) for configuration in (agent.config, asked))
-        if trained != played:
+    if isinstance(agent, NeuralAgent):
+        play_trained(agent, cfg, asked)
+    else:
+        pl.seed_everything(cfg.seed, workers=True, verbose=False)
+        source, folder = instantiate(cfg.data), Path(cfg.run_folder)
+        record = RunRecord(folder, name=agent.name, seed=cfg.seed, configuration=asked, data=source.fingerprints())
+        with record.stage("results"):
+            write_walks(agent, source, folder=folder, split=cfg.split, seed=cfg.seed, scale=cfg.scale.name)
+    console.print(f"results: {cfg.run_folder}")
+
+
+def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
+    """Plays a trained agent and the lines beside it; says where its data were others than `asked`."""
+    for group, name in PLAYED_AS_TRAINED:
+        configurations = [configuration.get(group, {}) for configuration in (agent.config, asked)]
+        trained, played = (_last_word(configuration.get(name)) for configuration in configurations)
+        if trained != played and all(name in configuration for configuration in configurations):
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
     compare_with = [] if cfg.compare_with is None else [NeuralAgent.load(Path(cfg.compare_with))]
     if cfg.stop_odds is not None:
@@ -52,7 +78,11 @@ def main(cfg: DictConfig) -> None:
             lines=cfg.lines,
             compare_with=compare_with,
         )
-    console.print(f"results: {cfg.run_folder}")
+
+
+def _last_word(setting: object) -> object:
+    """A class without the module that it is in, which older versions had elsewhere; other settings as they are."""
+    return setting.rsplit(".", 1)[-1] if isinstance(setting, str) and setting.startswith(("eqa.", "data.")) else setting
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ Each part is a function of its configuration and is found by it. Another seed, s
 existing files are reused. Parts depend on each other in this order: houses, questions, demonstrations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
-from eqa.data.demonstrations.storage import Demonstrations, Recording, build
-from eqa.data.questions.generate import NUM_PASSES, configuration, make_questions
+from eqa.data.demonstrations.record import Recorder, made_by, recorded
+from eqa.data.demonstrations.storage import Demonstrations
+from eqa.data.questions.generate import ALL_SPLITS, NUM_PASSES, configuration, make_questions
 from eqa.data.questions.journal import Journal, journaled
 from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.data.questions.storage import load_questions, read_header, write_questions
@@ -22,14 +21,9 @@ from eqa.envs.episode import Episode
 from eqa.envs.files import build_once, data_root, fingerprint
 from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseWorld
-from eqa.envs.navigation.walk import walk_of
+from eqa.envs.house.simulator import HouseWorld, identity_of
 from eqa.envs.progress import absolute, console, progress
-from eqa.envs.simulator import Goal, World
 from eqa.envs.workers import in_workers
-
-RENDER_BATCH = 64
-RECORDER = "frames-1"  # raise with every change of the demonstrations' contents
 
 
 class GeneratedEQA(Source):
@@ -37,8 +31,11 @@ class GeneratedEQA(Source):
 
     `question_set` is a set of questions.yaml; `balance` is the method of balancing answers, see
     `data.questions.balance`. `human_walks` is a file that scripts/play.py made of this source's training questions; it
-    replaces their shortest walks. Without it each question is walked `walks` times, from as many starts.
+    replaces their shortest walks. Without it each question is walked `walks` times, from as many starts. `world` has
+    the houses of `seed`, by default with the usual camera. ValueError for a world of other houses.
     """
+
+    splits = ALL_SPLITS
 
     def __init__(
         self,
@@ -51,6 +48,7 @@ class GeneratedEQA(Source):
         encode: Encode | None = None,
         walks: int = 1,
         human_walks: str | None = None,
+        world: HouseWorld | None = None,
     ) -> None:
         self.seed, self.encode, self.question_set, self.balance = seed, encode, question_set, balance
         self.walks, self.human_walks = walks, human_walks
@@ -61,6 +59,13 @@ class GeneratedEQA(Source):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
                 raise ValueError(f"{name}: expected at least 1 for each of {SPLITS}, got {numbers}")
         self.root = data_root()
+        if world is not None:
+            if world.identity != identity_of(seed):
+                raise ValueError(
+                    f"world: expected the houses that the questions are about, {identity_of(seed)}, got "
+                    f"{world.identity}; set data.seed, which env.seed follows"
+                )
+            self.world = world
 
     def house(self, house_id: str) -> House:
         """The house with that id."""
@@ -70,7 +75,7 @@ class GeneratedEQA(Source):
     @cached_property
     def world(self) -> HouseWorld:
         """The houses as a world."""
-        return HouseWorld(self.house)
+        return HouseWorld(self.house, identity=identity_of(self.seed))
 
     @cached_property
     def house_files(self) -> dict[str, list[Path]]:
@@ -167,7 +172,7 @@ class GeneratedEQA(Source):
         """Path of a split's demonstrations, even if they are not made yet, and their configuration."""
         if self.encode is None:
             raise ValueError("demonstrations: expected an encoder for their frames, got none; set data.encode")
-        made_with = {"recorder": RECORDER, "questions": self.questions_file.stem, "encoder": self.encode.identity}
+        made_with = {**made_by(self.world, self.encode), "questions": self.questions_file.stem}
         if walk:
             made_with["walk"] = walk
         path = self.root / "demonstrations" / f"{fingerprint(made_with)}" / f"{split}.h5"
@@ -183,55 +188,15 @@ class GeneratedEQA(Source):
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
         path, made_with = self._demonstrations_file(split, walk)
-        with build_once(path) as to_be_made:
-            if to_be_made:
-                anew = None if walk == 0 else lambda scene_id, here: walk_anew(self.house(scene_id), here, walk)
-                recorder = Recorder(self.world, self.encode, anew)
-                episodes = [episode for episode in self.episodes(split) if episode.walk]
-                title = f"demonstrations, {split}" + (f", walk {walk + 1}" if walk else "")
-                with progress(title, len({e.scene_id for e in episodes})) as advance:
-                    report = absolute(advance)
-                    for done, total in build(path, episodes, recorder, configuration=made_with):
-                        report(done, total)
-                console.print(f"demonstrations: {path}")
-        return Demonstrations.open(path, configuration=made_with)
+        anew = None if walk == 0 else lambda scene_id, here: walk_anew(self.house(scene_id), here, walk)
+        return recorded(
+            path,
+            lambda: [episode for episode in self.episodes(split) if episode.walk],
+            Recorder(self.world, self.encode, anew),
+            configuration=made_with,
+            title=f"demonstrations, {split}" + (f", walk {walk + 1}" if walk else ""),
+        )
 
     def human_configuration(self, split: str) -> dict[str, str]:
         """All that walks of people through a split depend on, see `data.demonstrations.human`."""
         return {**self._demonstrations_file(split)[1], "walker": "person"}
-
-
-class Recorder:
-    """Renders and encodes the walks of one scene's episodes: `recorder(scene_id, episodes)` gives their `Recording`.
-
-    `anew` first replaces a scene's episodes by ones with other walks. ValueError for an episode without a walk.
-    """
-
-    def __init__(
-        self, world: World, encode: Encode, anew: Callable[[str, list[Episode]], list[Episode]] | None = None
-    ) -> None:
-        self.world, self.encode, self.anew = world, encode, anew
-
-    def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
-        if self.anew is not None:
-            episodes = self.anew(scene_id, episodes)
-        walks = [walk_of(episode, self.world.actions) for episode in episodes]
-        goals = [Goal.of(episode) for episode in episodes]
-        distances = self.world.distances(scene_id, goals, [walk.poses for walk in walks])
-        poses = np.concatenate([walk.poses for walk in walks])
-        return Recording(
-            episodes=episodes,
-            lengths=np.array([len(walk.actions) for walk in walks]),
-            features=self._see(scene_id, poses),
-            actions=np.concatenate([walk.actions for walk in walks]),
-            poses=poses,
-            distance_m=np.concatenate(distances),
-        )
-
-    def _see(self, scene_id: str, poses: np.ndarray) -> np.ndarray:
-        simulator, features = self.world.open([scene_id], num_agents=1), []
-        for first in range(0, len(poses), RENDER_BATCH):
-            batch = poses[first : first + RENDER_BATCH]
-            frames = simulator.look(np.zeros(len(batch), np.int64), batch)["rgb"]
-            features.append(self.encode(frames).cpu().numpy())
-        return np.concatenate(features)

@@ -4,6 +4,7 @@ Axes: B frames, H W frame, F features.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -30,6 +31,7 @@ class Source(ABC):
     """Episodes of a world by split: "train", "val", "test" and any others."""
 
     encode: Encode | None  # encoder for the frames of demonstrations
+    splits: Collection[str] = ("train", "val", "test")  # those with questions
 
     @property
     @abstractmethod

@@ -131,6 +131,8 @@ class World(Protocol):
     """Scenes by their ids, and knowledge about them."""
 
     actions: ActionSet
+    identity: str  # changes with all that its scenes depend on, so a file that is made in it can tell
+    camera: object  # its own, which `open` takes by default
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: object = None) -> Simulator:
         """A simulator with these scenes, each loaded once; `camera` is the world's own by default."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from rich.table import Table
 
 from eqa.data.benchmarks import eqa_v1, lost, mp3d_eqa
+from eqa.data.benchmarks.mp3d_eqa import PACKED
 from eqa.data.questions.generate import ALL_SPLITS
 from eqa.data.questions.storage import (
     FORMAT,
@@ -35,7 +36,6 @@ from eqa.envs.progress import console
 
 OURS, EQA_V1, MP3D = "jsonl", "eqa_v1", "mp3d"
 SUFFIXES = {".jsonl": OURS, ".json": EQA_V1, ".json.gz": MP3D, "": MP3D}
-PACKED = ".json.gz"
 Splits = dict[str, Callable[[], Iterable[Episode]]]  # each call gives the split's episodes from the start
 
 
@@ -119,7 +119,7 @@ def read(path: Path) -> Splits:
     if kind == EQA_V1:
         found = eqa_v1.read_eqa_v1(path)
     else:
-        found = {split: _by_scene(mp3d_eqa.read_mp3d_eqa(file)) for split, file in _packed_files(path).items()}
+        found = {split: _by_scene(mp3d_eqa.read_mp3d_eqa(file)) for split, file in mp3d_eqa.split_files(path).items()}
     return {split: partial(iter, episodes) for split, episodes in found.items() if episodes}
 
 
@@ -135,20 +135,6 @@ def convert(splits: Splits, target: Path, *, to: str, scenes: str) -> Report:
     else:
         _write_packed(target, splits, report, scenes)
     return report
-
-
-def _packed_files(path: Path) -> dict[str, Path]:
-    """The file of each split; a folder gives those in it and in its folders."""
-    files = sorted([*path.glob(f"*{PACKED}"), *path.glob(f"*/*{PACKED}")]) if path.is_dir() else [path]
-    found: dict[str, Path] = {}
-    for file in files:
-        split = file.name.removesuffix(PACKED)
-        if split in found:
-            raise ValueError(f"{path}: expected one file for split {split!r}, got {found[split]} and {file}")
-        found[split] = file
-    if not found:
-        raise ValueError(f"{path}: expected files such as val/val{PACKED}, found none")
-    return found
 
 
 def _by_scene(episodes: Iterable[Episode]) -> list[Episode]:

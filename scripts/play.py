@@ -232,6 +232,8 @@ def main() -> None:
                 cfg = compose("demos", overrides=arguments.words)
             check_settings(cfg)
             source = instantiate(cfg.data)
+            if not isinstance(source, GeneratedEQA):
+                raise ValueError(f"data: expected generated, which people's walks are made of, got {cfg.data._target_}")
             with make_server(arguments, source) as server:
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
                 console.print(f"{server.url}\nCtrl-C ends it and joins the walks", soft_wrap=True, highlight=False)

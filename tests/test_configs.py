@@ -13,6 +13,9 @@ from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eqa import train
+from eqa.envs.rendering.camera import Camera
+from eqa.models.agents.agent import Agent
+from eqa.models.learning.run_settings import check_settings
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -83,6 +86,30 @@ def test_what_an_experiment_does_not_fit_comes_from_the_last_pacman_q_whatever_r
     shutil.rmtree(tmp_path / "runs" / "PACMAN+Q")
     with pytest.raises(ValueError, match="is called PACMAN\\+Q under"):
         instantiate(on_finish, _partial_=True)(source=source, folder=tmp_path, configuration={})
+
+
+@pytest.mark.parametrize("config", ["train", "eval"])
+@pytest.mark.parametrize("data", names("data"))
+def test_every_source_composes_with_the_world_of_env(data: str, config: str) -> None:
+    words = [f"data={data}", *["data.path=some/files"] * (data != "generated"), "env.camera.height_m=0.5"]
+    cfg = composed(config, [*words, *["+experiment=il"] * (config == "train")])
+    found = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert all(callable(get_object(name)) for name in targets(found))
+    assert found["data"]["world"] == found["env"] and found["env"]["camera"]["height_m"] == 0.5
+
+
+@pytest.mark.parametrize("world", names("env"))
+def test_every_world_can_be_made_and_has_the_seed_of_the_data(world: str) -> None:
+    for words, seed in (([], 0), (["data.seed=3"], 3), (["data=eqa_v1", "env.seed=3"], 3)):
+        made = instantiate(composed("eval", [f"env={world}", *words]).env)
+        assert made.identity.endswith(f" seed {seed}") and made.camera == Camera()
+
+
+@pytest.mark.parametrize("agent", sorted(set(names("agent")) - {"checkpoint"}))
+def test_every_scripted_agent_can_be_made_without_a_checkpoint(agent: str) -> None:
+    cfg = composed("eval", [f"agent={agent}", "seed=3"])
+    check_settings(cfg)
+    assert isinstance(instantiate(cfg.agent), Agent)
 
 
 @pytest.mark.parametrize("logger", names("logger"))

@@ -21,7 +21,7 @@ ORDER = {
         ["house"],
         ["habitat"],
     ],
-    "data": [["vocabulary"], ["demonstrations"], ["source"], ["questions", "benchmarks"], ["generated"], ["batches"]],
+    "data": [["vocabulary"], ["demonstrations"], ["source"], ["questions"], ["benchmarks"], ["generated"], ["batches"]],
     "models": [
         ["registry", "distributed", "run_record"],
         ["mapping"],

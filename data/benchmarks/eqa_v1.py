@@ -16,19 +16,59 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from eqa.data.benchmarks import as_question, expect, need
+from eqa.data.benchmarks.files import QuestionFiles
+from eqa.data.questions.storage import FORMAT, FORMAT_VERSION, QuestionSet, load_questions, write_questions
+from eqa.data.questions.walkable import WALKABLE, walkable
 from eqa.envs.episode import FRAMES, Entity, Episode
-from eqa.envs.files import atomic_write
+from eqa.envs.files import atomic_write, build_once, data_root, file_fingerprint, fingerprint
 from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "eqa_v1"
 SPLITS = ("train", "val", "test")  # EQA v1's code wants these three, empty or not
 FRAME = "suncg"
 SEVERAL = " / "  # between the names of a room that has more than one
+
+
+class EQAv1(QuestionFiles):
+    """EQA v1's file as a `data.source.Source`: `path` is the file with all splits.
+
+    Its questions have no walks. Those about the generated houses get view points, spawns and walks, which are kept in
+    a question file under the data folder. Questions about SUNCG's houses can only be read.
+    """
+
+    missing: ClassVar = {"suncg": "SUNCG was withdrawn, so nobody has its houses"}
+    walks = WALKABLE
+
+    def _find_files(self) -> dict[str, Path]:
+        return {split: self.path for split, episodes in self._splits.items() if episodes}
+
+    @cached_property
+    def _splits(self) -> dict[str, list[Episode]]:
+        return read_eqa_v1(self.path)
+
+    def _read(self, split: str) -> list[Episode]:
+        return self._splits[split]
+
+    def _walkable(self, split: str) -> list[Episode]:
+        made_with = {
+            "generator": self.walks,
+            "questions": file_fingerprint(self.path),
+            "split": split,
+            "world": self.world.identity,
+        }
+        path = data_root() / "questions" / f"{fingerprint(made_with)}.jsonl"
+        with build_once(path) as to_be_made:
+            if to_be_made:
+                episodes = walkable(self.world, self.episodes(split), title=f"walks, {split}")
+                header = {"format": FORMAT, "version": FORMAT_VERSION, "configuration": made_with, "steps": {}}
+                write_questions(path, QuestionSet({split: episodes}, header))
+        return load_questions(path, split, configuration=made_with)
 
 
 def read_eqa_v1(path: Path) -> dict[str, list[Episode]]:

@@ -11,12 +11,15 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import atan2, cos, dist, pi, sin
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from eqa.data.benchmarks import as_question
+from eqa.data.benchmarks.files import QuestionFiles
 from eqa.data.benchmarks.mp3d_schema import check, check_episode
 from eqa.data.vocabulary import Vocabulary, tokenize
 from eqa.envs.actions import HOUSE_ACTIONS, LETTERS, Action
@@ -27,6 +30,7 @@ from eqa.envs.navigation.walk import replay
 from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "mp3d_eqa_v1"
+PACKED = ".json.gz"
 SCENES = "data/scene_datasets/"  # prefix that habitat-lab replaces by its scenes_dir
 UNKNOWN_ANSWER = "<unk>"
 UNKNOWN_TYPE = "unknown"
@@ -34,6 +38,46 @@ OURS = "eqa"  # the key under `info`
 IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # fields that the layout itself holds
 CLOSE = 1e-3  # metres and radians within which a stored path is a walk of ours
 UPRIGHT = 1e-3  # most of a quaternion's x and z for a turn about Y
+
+
+class MP3DEQA(QuestionFiles):
+    """MP3D-EQA's files as a `data.source.Source`: `path` is a split's file, or a folder with one for each split.
+
+    Questions about exported houses play in the generated houses. Questions about scans can only be read.
+    """
+
+    missing: ClassVar = {"habitat": "the scans of Matterport3D need a world of their own, which this version has not"}
+
+    def _find_files(self) -> dict[str, Path]:
+        return split_files(self.path)
+
+    def _read(self, split: str) -> list[Episode]:
+        return [_at_home(episode) for episode in read_mp3d_eqa(self.files[split])]
+
+    def _walkable(self, split: str) -> list[Episode]:
+        return [episode for episode in self.episodes(split) if episode.walk and episode.view_points]
+
+
+def split_files(path: Path) -> dict[str, Path]:
+    """The file of each split, train/train.json.gz for instance; a folder gives those in it and in its folders."""
+    files = sorted([*path.glob(f"*{PACKED}"), *path.glob(f"*/*{PACKED}")]) if path.is_dir() else [path]
+    found: dict[str, Path] = {}
+    for file in files:
+        split = file.name.removesuffix(PACKED)
+        if split in found:
+            raise ValueError(f"{path}: expected one file for split {split!r}, got {found[split]} and {file}")
+        found[split] = file
+    if not found:
+        raise ValueError(f"{path}: expected files such as val/val{PACKED}, found none")
+    return found
+
+
+def _at_home(episode: Episode) -> Episode:
+    """An episode about an exported house, by the house's id and in its frame, which is habitat's on the ground."""
+    name = episode.scene_id.rsplit("/", 1)[-1]
+    if episode.frame != "habitat" or not name.endswith(STAGE) or abs(episode.start[1]) > CLOSE:
+        return episode
+    return replace(episode, scene_id=name.removesuffix(STAGE), frame="house")
 
 
 def read_mp3d_eqa(path: Path) -> list[Episode]:

@@ -307,12 +307,14 @@ def _with_spawns(
     return with_spawns
 
 
+def goal_of(view_points: ViewPoints) -> dict:
+    """An episode's fields about its goal, for the poses that show the answer."""
+    turn_rad = GOAL_TURNS * HOUSE_ACTIONS.turn_rad
+    goal = {} if view_points is None else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": turn_rad}
+    return {"view_points": view_points, **goal}
+
+
 def _episode(question: Question, house: House, view_points: ViewPoints) -> Episode:
-    goal = (
-        {}
-        if view_points is None
-        else {"goal_radius_m": GOAL_RADIUS_M, "goal_turn_rad": GOAL_TURNS * HOUSE_ACTIONS.turn_rad}
-    )
     return Episode(
         episode_id=f"{question.scene_id}-{question.number:03d}",
         scene_id=question.scene_id,
@@ -323,9 +325,8 @@ def _episode(question: Question, house: House, view_points: ViewPoints) -> Episo
         target_object=question.target_object,
         target_room=question.room,
         touched=_entities(question, house),
-        view_points=view_points,
         program=question.program,
-        **goal,
+        **goal_of(view_points),
     )
 
 

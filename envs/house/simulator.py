@@ -6,7 +6,8 @@ house with most, E polygon corners of all rooms of all houses.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import no_type_check
 
 import gymnasium as gym
@@ -20,8 +21,10 @@ from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.annotations import Annotations
 from eqa.envs.episode import PLAN, Episode, Pose
 from eqa.envs.eqa import EQAVectorEnv
+from eqa.envs.files import data_root
 from eqa.envs.house.build import CLEARANCE_M, annotations, build_floor, build_scene
 from eqa.envs.house.catalog import BUILDING, CLASSES, QUERYABLE, load_catalog
+from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, generate_house, house_path, load_house
 from eqa.envs.house.house import House
 from eqa.envs.house.plan import room_rules
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
@@ -73,14 +76,22 @@ class HouseWorld:
     class_names, region_names = CLASSES, tuple(room_rules()["types"])
     first_thing, first_asked = len(BUILDING), len(CLASSES) - len(QUERYABLE)
 
-    def __init__(self, house: Callable[[str], House]) -> None:
-        self.house = house
+    def __init__(
+        self, house: Callable[[str], House], *, identity: str = "houses", camera: Camera | None = None
+    ) -> None:
+        self.house, self.identity, self.camera = house, identity, camera or Camera()
         self._ready = lru_cache(HOUSES_IN_MEMORY)(lambda scene_id: ready(house(scene_id)))
         self._clear = lru_cache(FLOORS_IN_MEMORY)(self._build_clear)
 
+    @classmethod
+    def generated(cls, *, seed: int, camera: Camera | None = None) -> "HouseWorld":
+        """The houses of a seed, each made when it is first asked for, and the homes that people designed."""
+        return cls(partial(_generated, data_root(), seed), identity=identity_of(seed), camera=camera)
+
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> "HouseSimulator":
         """See `envs.simulator.World`; ValueError names a house in which nobody can stand."""
-        return HouseSimulator([self._ready(i) for i in scene_ids], num_agents=num_agents, camera=camera)
+        ready_houses = [self._ready(i) for i in scene_ids]
+        return HouseSimulator(ready_houses, num_agents=num_agents, camera=camera or self.camera)
 
     def annotations(self, scene_id: str) -> Annotations:
         """Rooms, objects and walls of a house."""
@@ -120,6 +131,22 @@ class HouseWorld:
         distinct = list(dict.fromkeys(goals))
         costs = dict(zip(distinct, costs_to_go(self._ready(scene_id).floor, distinct), strict=True))
         return [costs[goal].walk for goal in goals]
+
+
+def identity_of(seed: int) -> str:
+    """The identity of a world with the generated houses of a seed."""
+    return f"{GENERATOR} seed {seed}"
+
+
+def _generated(root: Path, seed: int, house_id: str) -> House:
+    """The house with an id such as train-00003; ValueError for an id that no house has."""
+    split, _, index = house_id.partition("-")
+    if split not in (*SPLITS, HUMAN) or not (index.isascii() and index.isdigit()):
+        raise ValueError(f"house {house_id!r}: expected an id such as train-00003, of the splits {(*SPLITS, HUMAN)}")
+    path = house_path(root, seed=seed, split=split, index=int(index))
+    if split != HUMAN and not path.is_file():
+        generate_house(seed=seed, split=split, index=int(index)).save(path)
+    return load_house(root, seed=seed, split=split, index=int(index))
 
 
 class HouseSimulator:

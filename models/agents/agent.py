@@ -50,6 +50,7 @@ class Answer:
 class Agent(Protocol):
     """Plays N episodes side by side, driven by `envs.task.play`."""
 
+    name: str  # its line of the results table
     sensors: Sequence[str]  # keys of the observation that it uses; nothing else is drawn
 
     def reset(self, batch: EpisodeBatch) -> None:
@@ -68,6 +69,7 @@ class Agent(Protocol):
 class Walker:
     """An agent that only walks."""
 
+    name: str = "agent"  # its line of the results table
     sensors: Sequence[str] = ()
 
     def reset(self, batch: EpisodeBatch) -> None:

@@ -34,7 +34,7 @@ class FrontierAgent(Walker):
     the one that takes the depth images.
     """
 
-    sensors = ("depth", "pose")
+    name, sensors = "nearest frontier", ("depth", "pose")
 
     def __init__(self, camera: Camera | None = None, *, per_turn_m: float = 2.0, smallest: int = 4) -> None:
         self.camera = camera or Camera()

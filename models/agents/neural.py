@@ -91,7 +91,7 @@ class NeuralAgent(nn.Module):
             torch.save(document, aside)
 
     @classmethod
-    def load(cls, path: Path) -> "NeuralAgent":
+    def load(cls, path: Path | str) -> "NeuralAgent":
         """Reads a file of `save`, in evaluation mode on the CPU; ValueError names the file and its fault."""
         with named(path, "cannot be read as an agent's checkpoint", REMEDY):
             document = torch.load(path, map_location="cpu", weights_only=True)

@@ -17,6 +17,8 @@ from eqa.models.agents.agent import EpisodeBatch, Walker
 class RandomAgent(Walker):
     """Takes all actions but STOP with equal probability; the draws are a function of the seed."""
 
+    name = "random walk"
+
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
@@ -31,6 +33,8 @@ class RandomAgent(Walker):
 class ForwardAgent(Walker):
     """Always moves forward: the worth of momentum alone, for a spawn that already looks along the path."""
 
+    name = "forward only"
+
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         return np.full(len(agents), int(Action.FORWARD), dtype=np.int64)
 
@@ -40,6 +44,8 @@ class ShortestPathAgent(Walker):
 
     It is the upper bound for walking, and for answering from the frames on the way.
     """
+
+    name = "shortest path"
 
     def reset(self, batch: EpisodeBatch) -> None:
         beside = [n for n, left in enumerate(batch.remaining) if left is None]
@@ -58,6 +64,8 @@ class ShortestPathAgent(Walker):
 
 class BestViewAgent(ShortestPathAgent):
     """Follows the shortest walk to the best view point: the upper bound for answering from the last frames."""
+
+    name = "best view"
 
     def reset(self, batch: EpisodeBatch) -> None:
         self.plans, self.step = [None] * len(batch.poses), 0

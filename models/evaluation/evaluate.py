@@ -12,7 +12,8 @@ A row has
 - predicted, correct (0 or 1), rank of the true answer;
 - actions, poses and distances (metres to the goal at each pose) of the walk.
 
-Values that a line does not have are None, such as the walk of a question-only baseline.
+Values that a line does not have are None: the walk of a question-only baseline, or the answers of a scripted agent
+without a trained one beside it.
 
 Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
 """
@@ -31,6 +32,7 @@ from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.questions.balance import MajorityBaseline
 from eqa.data.questions.counts import tally
 from eqa.data.source import Source
+from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import PADDED_ACTION, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, answer_ranks, target_shares, walk_metrics
@@ -60,28 +62,33 @@ def batches(
 
 
 class Evaluation:
-    """World, demonstrations, encoder and answerer, shared by all agents. `lockstep` episodes run side by side."""
+    """World, demonstrations, encoder and answerer, shared by all agents. `lockstep` episodes run side by side.
+
+    `agent` is the trained one; without it nobody answers for agents that only walk.
+    """
 
     def __init__(
-        self, agent: NeuralAgent, source: Source, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
+        self, agent: NeuralAgent | None, source: Source, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
     ) -> None:
         self.lockstep = lockstep
-        self.agent, self.source, self.extractor, self.world = agent.eval(), source, extractor, source.world
+        self.agent, self.source, self.extractor, self.world = agent, source, extractor, source.world
         self.demos = source.demonstrations(split)
+        if agent is None:  # nobody has learned words, so all are known
+            self.vocabulary = Vocabulary.of(self.demos.episodes)
+        else:
+            self.vocabulary = agent.eval().vocabulary
         for episode in self.demos.episodes:
-            agent.vocabulary.encode(episode.question)
-            agent.vocabulary.answer_id(episode.answer)
+            self.vocabulary.encode(episode.question)
+            self.vocabulary.answer_id(episode.answer)
 
     def walkers(self, seed: int) -> dict[str, Walker]:
         """The lines of the table that walk, in its order."""
-        return {
-            "random walk": RandomAgent(seed),
-            "forward only": ForwardAgent(),
-            **({"nearest frontier": FrontierAgent()} if within_map(self.world.actions) else {}),
-            self.agent.name: NavigatorAgent(self.agent.navigator, self.extractor),
-            "shortest path": ShortestPathAgent(),
-            "best view": BestViewAgent(),
-        }
+        before: list[Walker] = [RandomAgent(seed), ForwardAgent()]
+        if within_map(self.world.actions):
+            before.append(FrontierAgent(self.world.camera))
+        trained = {self.agent.name: NavigatorAgent(self.agent.navigator, self.extractor)}
+        oracles = ShortestPathAgent(), BestViewAgent()
+        return {a.name: a for a in before} | trained | {a.name: a for a in oracles}
 
     def play(
         self,
@@ -123,7 +130,10 @@ class Evaluation:
         """The answers of each line that is made of an agent's walks."""
         said = agent.answer() if name not in answered_by else None
         if said is not None:
-            yield name, judged(start.episodes, said, self.agent.vocabulary.answers)
+            yield name, judged(start.episodes, said, self.vocabulary.answers)
+            return
+        if self.agent is None:
+            yield name, [dict.fromkeys(("predicted", "correct", "rank")) for _ in start.episodes]
             return
         features = agent.features.cpu().numpy() if isinstance(agent, NavigatorAgent) else None
         for line, answerer in answered_by.get(name, {name: self.agent.answerer}).items():
@@ -138,7 +148,7 @@ class Evaluation:
     def _start(self, batch: Sequence[SpawnPoint]) -> EpisodeBatch:
         demos, history = self.demos, [self._history(s) for s in batch]
         episodes = [demos.episodes[s.row] for s in batch]
-        questions = [torch.tensor(self.agent.vocabulary.encode(e.question)) for e in episodes]
+        questions = [torch.tensor(self.vocabulary.encode(e.question)) for e in episodes]
         actions = [torch.from_numpy(demos.actions[h].astype(np.int64)) for h in history]
         ends = [int(demos.offsets[s.row + 1]) for s in batch]
         return EpisodeBatch(
@@ -236,14 +246,14 @@ class Evaluation:
         mask: torch.Tensor | None = None,
     ) -> list[dict]:
         """The answers of an answerer to all questions; the blind baseline needs no frames."""
-        vocabulary = self.agent.vocabulary
+        vocabulary = self.vocabulary
         asked = [e.question for e in episodes]
         said = answerer(features, torch.from_numpy(vocabulary.encode_batch(asked)), mask).numpy()
         return _judge(episodes, np.where(vocabulary.of_kind(asked), said, -np.inf), vocabulary.answers)
 
     def blind(self) -> list[dict]:
         """Rows of the baselines without walks: the majority answer, and the best of `models.evaluation.blind`."""
-        episodes, vocabulary = self.demos.episodes, self.agent.vocabulary
+        episodes, vocabulary = self.demos.episodes, self.vocabulary
         train, val = (self.source.episodes(split) for split in ("train", "val"))
         hears = blind_lstm(tally(train), tally(val), vocabulary)
         lines = {

@@ -12,6 +12,7 @@ from torch import nn
 from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
+from eqa.models.agents.agent import Agent
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
@@ -58,6 +59,8 @@ class AgentResults:
         also_at: Sequence[float] = (),
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
+        if split not in source.splits:
+            raise ValueError(f"on_finish.split: expected one of {list(source.splits)}, got {split!r}")
         self.lines, self.compare, self.also_at = known_lines(lines), compare, also_at
         self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
 
@@ -122,6 +125,8 @@ def write_results(
     ValueError for an agent of the same name, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
+    if lines == "all":
+        _refuse_without_train_and_val(source)
     evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
     beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
@@ -143,14 +148,39 @@ def write_results(
             chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
         rows = evaluation.play(chosen, answered_by=answered_by)
     scale = agent.config.get("scale", {}).get("name", "?")
-    title = f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
-    write_rows(folder / "metrics.jsonl", rows)
-    write_tables(folder, rows, title)
-    draw_examples(evaluation, rows, folder)
-    console.print(results_table(rows, title))
+    _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     if compare_with:
         write_changes(folder, [*((agent.name, other.name) for other in compare_with), *told_apart(mixed)])
     return rows
+
+
+def write_walks(agent: Agent, source: Source, *, folder: Path, split: str, seed: int, scale: str) -> list[dict]:
+    """Plays an agent that learned nothing through a split, alone, and writes rows, tables and pictures."""
+    console.rule(f"[bold]evaluation, {split}")
+    evaluation = Evaluation(None, source, split, extractor=source.encode)
+    rows = evaluation.play({agent.name: agent})
+    _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
+    return rows
+
+
+def _title(evaluation: Evaluation, split: str, scale: str, seed: int) -> str:
+    return f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
+
+
+def _write(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str, title: str) -> None:
+    """Writes rows, tables and the pictures of an agent's walks; prints the table."""
+    write_rows(folder / "metrics.jsonl", rows)
+    write_tables(folder, rows, title)
+    draw_examples(evaluation, rows, folder, of=of)
+    console.print(results_table(rows, title))
+
+
+def _refuse_without_train_and_val(source: Source) -> None:
+    if missing := [split for split in ("train", "val") if split not in source.splits]:
+        raise ValueError(
+            f"lines: expected own or answerer, as the question-only lines of all are fitted to train and val, and these "
+            f"data have no {' and no '.join(missing)}, only {list(source.splits)}"
+        )
 
 
 def _comparable(other: NeuralAgent, agent: NeuralAgent, extractor: FeatureExtractor) -> None:
@@ -180,11 +210,11 @@ def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
     console.print(terminal_tables(lines, estimates(lines), different, None)[-1])
 
 
-def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) -> None:
-    """Floor plans and films of the agent's walks at T-30, question types in turn."""
+def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str) -> None:
+    """Floor plans and films of the walks at T-30 of the agent `of`, question types in turn."""
     demos, source = evaluation.demos, evaluation.source
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
-    walks = [row for row in rows if row["agent"] == evaluation.agent.name and row["spawn"] == SHOWN_SPAWN]
+    walks = [row for row in rows if row["agent"] == of and row["spawn"] == SHOWN_SPAWN]
     oracle = {row["episode_id"]: row for row in rows if row["agent"].startswith(ORACLE) and row["spawn"] == SHOWN_SPAWN}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]
@@ -195,7 +225,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path) ->
             folder / "plans" / f"{number:02d}_{row['episode_id']}.png",
             source.world.annotations(episode.scene_id),
             target=episode.target_object,
-            title=f"{row['question']}  agent: {row['predicted']}, truth: {row['answer']}\n"
+            title=f"{row['question']}  {_answers(row, ', ')}\n"
             f"{row['d_0']:.1f} m away at the spawn, {row['d_T']:.1f} m at the end",
             walks=[
                 (demonstrated, "#999999", "demonstration", ":"),
@@ -221,5 +251,11 @@ def _in_turn(rows: Sequence[dict]) -> list[dict]:
 def _captions(row: dict) -> list[list[str]]:
     """The question under each frame, the answer and the truth under the last."""
     captions = [[row["question"], f"step {step}"] for step in range(len(row["poses"]))]
-    captions[-1][1] = f"agent: {row['predicted']}   truth: {row['answer']}"
+    captions[-1][1] = _answers(row, "   ")
     return captions
+
+
+def _answers(row: dict, between: str) -> str:
+    """The answer that was given, if there is one, and the true one."""
+    given = [] if row["predicted"] is None else [f"agent: {row['predicted']}"]
+    return between.join([*given, f"truth: {row['answer']}"])

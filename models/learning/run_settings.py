@@ -101,6 +101,7 @@ def one_of(*known: str) -> Rule:
 FLAG = Rule("true or false", lambda v: type(v) is bool)
 TEXT = Rule("a text", lambda v: isinstance(v, str))
 FILE = Rule("a file that is there", lambda v: isinstance(v, str) and Path(v).expanduser().is_file())
+PLACE = Rule("a file or folder that is there", lambda v: isinstance(v, str) and Path(v).expanduser().exists())
 BATCHES = Rule(
     "a whole number from 1 on, or a share above 0.0 to 1.0",
     lambda v: whole(1).fits(v) or (type(v) is float and 0 < v <= 1),
@@ -134,10 +135,19 @@ RULES: dict[str, Rule] = {
     "data.balance": one_of(*BALANCES),
     "data.walks": whole(1),
     "data.human_walks": FILE.or_null,
+    "data.path": PLACE,
+    "data.vocabulary": PLACE.or_null,
     "data.encode": Rule("an encoder, or null", lambda v: v is None),
     "data.encode.weights": TEXT.or_null,
     "data.encode.grid": whole(1),
     "data.encode.*": TEXT,
+    # the world, and an agent to play
+    "*.camera.*_px": whole(1, 8192),
+    "*.camera.vertical_fov_deg": number(0, 180, without=[0, 180]),
+    **dict.fromkeys(("*.camera.height_m", "*.camera.near_m"), POSITIVE),
+    "*.camera.pitch_rad": number(-math.pi / 2, math.pi / 2),
+    "agent.per_turn_m": number(0),
+    "agent.smallest": whole(1, 9),
     # stages: data
     "stages.*.data.spawn.start": whole(1),
     "stages.*.data.spawn.step": whole(0),
@@ -213,6 +223,7 @@ RULES: dict[str, Rule] = {
     "trainer.overfit_batches": Rule(f"{BATCHES.expected}, or 0", lambda v: v == 0 or BATCHES.fits(v)),
     "trainer.fast_dev_run": Rule("true, false or a whole number from 1 on", lambda v: FLAG.fits(v) or whole(1).fits(v)),
 }
+OF_TRAINED = {"checkpoint": None, "lines": "all", "compare_with": None, "stop_odds": None}  # as they are if not typed
 # For settings without a rule; "???" marks a required value.
 FINITE = Rule("something finite", lambda v: v != "???" and not (isinstance(v, float) and not math.isfinite(v)))
 
@@ -255,8 +266,9 @@ def refuse_wrong_settings(cfg: DictConfig) -> None:
 def check_settings(cfg: DictConfig) -> None:
     """Raises ValueError with a line for each wrong setting, at its definition and not at references to it."""
     content = OmegaConf.to_container(cfg, resolve=False)
-    wrong = [
-        f"{path}: expected {rule.expected}, got {'nothing' if value == '???' else repr(value)}"
+    wrong = [*_of_the_world(cfg), *_of_scripted(content)]
+    wrong += [
+        f"{path}: expected {rule.expected}, got {'nothing' if value in ('???', None) else repr(value)}"
         for path, value in leaves(content)
         if not (isinstance(value, str) and "${" in value) and not (rule := rule_of(path) or FINITE).fits(value)
     ]
@@ -266,6 +278,25 @@ def check_settings(cfg: DictConfig) -> None:
         wrong = [line for name, stage in stages.items() for line in _together(name, stage)]
     if wrong:
         raise ValueError("\n".join(("settings:", *(f"  {line}" for line in wrong))))
+
+
+def _of_the_world(cfg: DictConfig) -> Iterator[str]:
+    """Errors of the data and the world, or of the data and a stage, that are fine alone."""
+    data, env = cfg.get("data", {}), cfg.get("env", {})
+    if "seed" in data and "seed" in env and env.seed != data.seed:
+        yield f"env.seed: expected data.seed, {data.seed}, whose houses the questions are about, got {env.seed!r}"
+    if "path" in data and any("RenderedFrames" in stage.data._target_ for stage in (cfg.get("stages") or {}).values()):
+        yield "data: expected data=generated, as the encoder learns from views of generated houses, got question files"
+
+
+def _of_scripted(content: dict) -> Iterator[str]:
+    """Errors of settings that only a trained agent has; takes these settings out where there is none."""
+    target = (content.get("agent") or {}).get("_target_")
+    if target is None or target.endswith("NeuralAgent.load"):
+        return
+    for name, unset in OF_TRAINED.items():
+        if (value := content.pop(name)) != unset:
+            yield f"{name}: expected nothing, as {target.rsplit('.', 1)[-1]} is no trained agent, got {value!r}"
 
 
 def rule_of(path: str) -> Rule | None:
@@ -292,7 +323,9 @@ def unknown_arguments(content: Mapping) -> list[str]:
             wrong += [f"{path}.{name}: expected one of {known}, got another name" for name in unknown]
         kinds = [known[node[part]] for part, known in NETWORKS.items() if node.get(part) in known]
         for name in node.get("options") or {} if kinds else ():
-            taken = sorted(set(inspect.signature(kinds[0]).parameters) - {"vocabulary_size", "feature_size", "num_actions"})
+            taken = sorted(
+                set(inspect.signature(kinds[0]).parameters) - {"vocabulary_size", "feature_size", "num_actions"}
+            )
             if name not in taken:
                 wrong.append(f"{path}.options.{name}: expected one of {', '.join(taken)}, got another name")
     return wrong

@@ -13,8 +13,8 @@ from torch.utils.data import Dataset
 from eqa.data.batches.curriculum import length_batches
 from eqa.data.batches.imitation import LastFrames, Walks
 from eqa.data.batches.sampling import num_decisions
+from eqa.data.demonstrations.record import Recorder
 from eqa.data.demonstrations.storage import Demonstrations, Recording, build
-from eqa.data.generated import Recorder
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.questions.view_points import ViewPointFinder
 from eqa.data.vocabulary import Vocabulary

@@ -132,10 +132,10 @@ def away(goal: Goal, pose: np.ndarray) -> float:
 class BoxWorld:
     """Implements `envs.simulator.World`."""
 
-    actions = ACTIONS
+    actions, identity, camera = ACTIONS, "boxes", Camera()
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> BoxSimulator:
-        return BoxSimulator(scene_ids, num_agents, camera or Camera())
+        return BoxSimulator(scene_ids, num_agents, camera or self.camera)
 
     def annotations(self, scene_id: str) -> Annotations:
         def square(low: Sequence[float], high: Sequence[float]) -> tuple:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from eqa.data.demonstrations.record import Recorder
 from eqa.data.demonstrations.storage import Demonstrations, build
-from eqa.data.generated import Recorder
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.house.simulator import HouseWorld

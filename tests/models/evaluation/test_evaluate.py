@@ -12,8 +12,9 @@ from rich.console import Console
 from torch import nn
 
 from eqa.data.batches.imitation import last_frames
+from eqa.data.demonstrations.record import Recorder
 from eqa.data.demonstrations.storage import Demonstrations, build
-from eqa.data.generated import GeneratedEQA, Recorder
+from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import HOUSE_ACTIONS, Action
@@ -66,7 +67,7 @@ class Source(GeneratedEQA):
     """What `Evaluation` needs of a data source, with one house written by hand."""
 
     def __init__(self, demos: Demonstrations, house: House) -> None:
-        self.demos, self._house, self.walks = demos, house, 1
+        self.demos, self._house, self.walks, self.seed = demos, house, 1, 0
 
     def demonstrations(self, split: str) -> Demonstrations:
         return self.demos

@@ -61,8 +61,9 @@ def test_every_rule_is_of_use() -> None:
         content = OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True)
         paths = [*(path for path, _ in leaves(content)), *numbers_taken(content)]
         used |= {id(path_rule) for path in paths if (path_rule := rule_of(path))}
-    content = OmegaConf.to_container(composed("eval", "checkpoint=x"), resolve=True)
-    used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
+    for words in (("checkpoint=x",), ("agent=frontier", "data=mp3d_eqa", "data.path=x")):
+        content = OmegaConf.to_container(composed("eval", *words), resolve=True)
+        used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
     rare = {
         "stages",
         "on_finish",
@@ -212,6 +213,37 @@ def test_so_it_is_for_evaluation(word: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError) as refused:
         check_settings(composed("eval", f"checkpoint={tmp_path / 'agent.ckpt'}", word))
     assert str(refused.value) == f"settings:\n  {said}"
+
+
+NO_PLACE = "expected a file or folder that is there, or null, got 0"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["checkpoint=x"], "checkpoint: expected nothing, as FrontierAgent is no trained agent, got 'x'"),
+        (["lines=own"], "lines: expected nothing, as FrontierAgent is no trained agent, got 'own'"),
+        (["stop_odds=10"], "stop_odds: expected nothing, as FrontierAgent is no trained agent, got 10"),
+        (["agent.smallest=10"], "agent.smallest: expected a whole number from 1 to 9, got 10"),
+        (["env.camera.width_px=0"], "env.camera.width_px: expected a whole number from 1 to 8192, got 0"),
+        (["env.seed=1"], "env.seed: expected data.seed, 0, whose houses the questions are about, got 1"),
+        (["data=eqa_v1"], "data.path: expected a file or folder that is there, got nothing"),
+        (["data=mp3d_eqa", "data.path=nowhere"], "data.path: expected a file or folder that is there, got 'nowhere'"),
+        (
+            ["data=eqa_v1", "data.path=.", "data.vocabulary=0"],
+            "data.vocabulary: " + NO_PLACE,
+        ),
+    ],
+)
+def test_so_it_is_for_worlds_sources_and_scripted_agents(words: list[str], said: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        check_settings(composed("eval", "agent=frontier", *words))
+    assert str(refused.value) == f"settings:\n  {said}"
+
+
+def test_an_encoder_learns_from_generated_houses_alone() -> None:
+    with pytest.raises(ValueError, match="data: expected data=generated, as the encoder learns from views"):
+        check_settings(composed("train", "+experiment=cnn_pretrain", "data=mp3d_eqa", "data.path=."))
 
 
 def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from eqa.data.generated import Recorder
+from eqa.data.demonstrations.record import Recorder
 from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.envs.actions import Action
 from eqa.envs.episode import Episode, Pose, Spawn

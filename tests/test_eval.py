@@ -1,0 +1,38 @@
+"""eval.py plays a scripted agent alone, without any checkpoint."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from eqa.eval import main
+from eqa.models.evaluation.comparison import estimates, gather
+from eqa.models.evaluation.runs import read_run
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.usefixtures("single_thread")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("played")
+    toy = f"hydra.searchpath=[file://{ROOT / 'tests' / 'helpers' / 'toy'}]"
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        main(compose("eval", [toy, "agent=frontier", "data=boxes", "scale=tiny", f"run_folder={folder}"]))
+    return folder
+
+
+def test_its_rows_have_walks_and_no_answers_and_tables_say_so(played: Path) -> None:
+    rows = [json.loads(text) for text in (played / "metrics.jsonl").read_text().splitlines()]
+    assert {row["agent"] for row in rows} == {"nearest frontier"} and all(len(row["poses"]) > 1 for row in rows)
+    assert all(row[name] is None for row in rows for name in ("predicted", "correct", "rank"))
+    line = next(text for text in (played / "table.md").read_text().splitlines() if "| T-10 |" in text)
+    assert line.startswith("| nearest frontier | T-10 |") and line.endswith("| - | - |")
+    record = json.loads((played / "run.json").read_text())
+    assert record["name"] == "nearest frontier" and "checkpoint" not in record["data"]
+
+
+def test_a_report_takes_such_a_run(played: Path) -> None:
+    shown = estimates(gather([read_run(played)]))
+    assert {entry["agent"] for entry in shown} == {"nearest frontier"}
