@@ -25,7 +25,7 @@ from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, target_shares, walk_metrics
 from eqa.envs.navigation.walk import walk_of
-from eqa.envs.simulator import Goal, World
+from eqa.envs.simulator import Goal, Simulator, World
 from eqa.envs.task import Task as Walking
 from eqa.envs.task import Trajectories
 from eqa.models.encoders.features import FeatureExtractor
@@ -91,6 +91,7 @@ class Game:
     ) -> None:
         self.world, self.answers, self.extractor, self.folder = world, tuple(answers), extractor, folder
         self.configuration, self.clock = configuration, clock
+        self.simulator: Simulator | None = None  # of the last task's house
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
         self.tasks = [task for task in tasks if (task.episode.episode_id, task.spawn) not in walked]
@@ -174,7 +175,7 @@ class Game:
         if self.phase == DONE:
             return
         episode = self.tasks[0].episode
-        if not hasattr(self, "simulator") or self.simulator.scene_ids[0] != episode.scene_id:
+        if self.simulator is None or self.simulator.scene_ids[0] != episode.scene_id:
             self.simulator = self.world.open([episode.scene_id], num_agents=1)
         pose = np.array([episode.spawns[self.tasks[0].spawn].pose])
         self.walk = Walking(self.simulator)
