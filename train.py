@@ -19,6 +19,7 @@ from pathlib import Path
 
 import hydra
 import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import ModelCheckpoint
@@ -28,7 +29,7 @@ from eqa.envs.progress import console
 from eqa.models.learning.callbacks import Reseed, ResumableEarlyStopping, StageProgress
 from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
-from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
+from eqa.models.learning.run_settings import forget_variant_of, refuse_old_words, refuse_wrong_settings
 from eqa.models.run_record import RunRecord, UpdateRunRecord
 
 FINISHED = "finished"
@@ -122,6 +123,7 @@ def run(cfg: DictConfig, folder: Path) -> None:
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="train")
 def main(cfg: DictConfig) -> None:
+    forget_variant_of(cfg, HydraConfig.get().overrides.task)
     refuse_wrong_settings(cfg)
     folder = Path(cfg.run_folder)
     console.quiet = rank_zero_only.rank > 0

@@ -30,7 +30,7 @@ def report(
     folders: Sequence[Path],
     out: Path,
     *,
-    against: str = REFERENCE,
+    compare_with: str = REFERENCE,
     pairs: Sequence[tuple[str, str]] = (),
     resamples: int = 2000,
     force: bool = False,
@@ -48,11 +48,13 @@ def report(
             f"{min(others)!r}; name another folder, or write over it with --force"
         )
     unknown = {name for pair in pairs for name in pair} - set(lines.agents)
-    unknown |= {against} - {REFERENCE, *lines.agents}
+    unknown |= {compare_with} - {REFERENCE, *lines.agents}
     if unknown:
         raise ValueError(f"expected agents of these runs ({', '.join(lines.agents)}), got {', '.join(sorted(unknown))}")
     means = estimates(lines, resamples=resamples)
-    different = differences(lines, list(pairs) or default_pairs(lines.agents, against), resamples=resamples)
+    different = differences(
+        lines, list(pairs) or default_pairs(lines.agents, lines.relations, compare_with), resamples=resamples
+    )
     tables = grids(runs, lines, means, different)
     pictures = {path: f"Training, {path.stem.split('-')[-1]}" for path in draw_training(runs, lines, out)}
     if draw_ratio(lines, means, out / "results-ratio.png"):
@@ -71,7 +73,7 @@ def report(
             runs, lines, means, different, command=f"python scripts/report.py {_typed(folders)} --page {page}"
         )
         _write(page, short)
-    return terminal_tables(lines, means, different, None if pairs else against)
+    return terminal_tables(lines, means, different, None if pairs else compare_with)
 
 
 def _typed(folders: Sequence[Path]) -> str:
@@ -107,7 +109,7 @@ if __name__ == "__main__":
         "--page", type=Path, help="file for a short page of the results, beside the full tables of --out"
     )
     parser.add_argument("--keep", type=Path, help="folder to store the runs' rows in, packed, to report on them again")
-    parser.add_argument("--against", default=REFERENCE, help="the agent that every line is held against")
+    parser.add_argument("--compare-with", default=REFERENCE, help="the agent that every line is compared with")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
     parser.add_argument("--resamples", type=whole(1), default=2000)
     parser.add_argument("--force", action="store_true", help="write over a report of other lines")
@@ -116,7 +118,7 @@ if __name__ == "__main__":
         shown = report(
             arguments.runs,
             arguments.out,
-            against=arguments.against,
+            compare_with=arguments.compare_with,
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
             force=arguments.force,

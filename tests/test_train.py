@@ -108,6 +108,7 @@ def test_eval_holds_an_agent_against_itself_stopping_otherwise(bench: Bench, tra
     }
     assert stops.keys() == {"PACMAN+Q", "PACMAN+Q, stop_odds 0.01"}
     assert sum(stops["PACMAN+Q"]) > sum(stops["PACMAN+Q, stop_odds 0.01"])
+    assert {(r["variant_of"], r["stop_odds"]) for r in rows(folder) if r["agent"] != "PACMAN+Q"} == {("PACMAN+Q", 0.01)}
     assert "stop_odds 0.01" in (folder / "differences.md").read_text()
     assert "stop_odds: expected a number above 0" in bench.run("eval.py", *words, "stop_odds=0", fails=True)
 
@@ -123,10 +124,13 @@ def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_sto
     }
     assert lines.keys() == {tuned, *starts, *(f"{start}: {tuned}" for start in starts)}
     written = (folder / "differences.md").read_text()
+    assert {row["finetuned_from"] for row in lines[tuned]} == {"PACMAN+Q"}
     for start in starts:  # with its own answers, and with those of the answerer that learned as well
         own, mixed = lines[start], lines[f"{start}: {tuned}"]
         assert [row["poses"] for row in own] == [row["poses"] for row in mixed]
         assert [row["rank"] for row in own] != [row["rank"] for row in mixed]
+        assert {(row["walked_by"], row["answered_by"]) for row in mixed} == {(start, tuned)}
+        assert {row["variant_of"] for row in own} == {"PACMAN+Q"}
         assert all(f"| {tuned} | {other} |" in written for other in (start, f"{start}: {tuned}"))
     assert list((folder / "navigator" / "plans").glob("*/*.png"))
 
@@ -145,6 +149,7 @@ def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_o
     new, old = (
         [row for row in rows(folder) if row["agent"] == name] for name in ("PACMAN+Q, on-policy answerer", "PACMAN+Q")
     )
+    assert {row["variant_of"] for row in new} == {"PACMAN+Q"} and {row["variant_of"] for row in old} == {None}
     assert len(new) + len(old) == len(rows(folder)) and [row["poses"] for row in new] == [row["poses"] for row in old]
     before = [(row["episode_id"], row["rank"]) for row in rows(trained) if row["agent"] == "PACMAN+Q"]
     assert before == [(row["episode_id"], row["rank"]) for row in old]

@@ -55,7 +55,7 @@ class Recorder:
             distance_m=np.concatenate(distances),
         )
 
-    def _see(self, scene_id: str, poses: Float64[np.ndarray, "T 3"]) -> Float[np.ndarray, "T F"]:
+    def _see(self, scene_id: str, poses: Float64[np.ndarray, "T 4"]) -> Float[np.ndarray, "T F"]:
         simulator, features = self.world.open([scene_id], num_agents=1), []
         for first in range(0, len(poses), RENDER_BATCH):
             batch = poses[first : first + RENDER_BATCH]

@@ -11,6 +11,7 @@ from torch import nn
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named
+from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder, FrozenEncoder
@@ -34,8 +35,8 @@ REMEDY = "python train.py +experiment=il trains one"
 class NeuralAgent(nn.Module):
     """Walks and answers.
 
-    `config` holds the run's configuration as plain values; it is kept for the reader and never instantiated. ValueError
-    if the parts do not fit each other.
+    `config` holds the run's configuration as plain values; it is kept for the reader and never instantiated. Its name
+    and `relations` come from there. ValueError if the parts do not fit each other.
     """
 
     def __init__(
@@ -66,13 +67,26 @@ class NeuralAgent(nn.Module):
         """The agent's line of the results table."""
         return current_name(self.config.get("name", self.config.get("row", "agent")))
 
+    @property
+    def relations(self) -> Relations:
+        """Relations to other agents; none if its checkpoint does not say so."""
+        names = {
+            name: None if (of := self.config.get(name)) is None else current_name(of)
+            for name in ("variant_of", "finetuned_from")
+        }
+        return Relations(**names, stop_odds=self.config.get("stop_odds"))
+
     def set_stop_odds(self, stop_odds: float) -> None:
-        """Sets the navigator's `stop_odds`, see `models.navigators.action_selection`; a changed one joins the name."""
+        """Sets the navigator's `stop_odds`, see `models.navigators.action_selection`; a changed one joins the name.
+
+        The agent is then a variant of the one that it was.
+        """
         navigator = self.navigator
         if navigator.stop_odds != checked_odds(stop_odds):
             navigator.stop_odds = stop_odds
             navigator.arguments = {**navigator.arguments, "stop_odds": stop_odds}
-            self.config = {**self.config, "name": f"{self.name}, stop_odds {stop_odds:g}"}
+            changed = {"name": f"{self.name}, stop_odds {stop_odds:g}", "variant_of": self.name, "stop_odds": stop_odds}
+            self.config = {**self.config, **changed}
 
     def frozen_encoder(self, precision: str = "auto") -> FrozenEncoder | FrozenResidualEncoder | FrozenBackbone:
         """The encoder made for speed; make it once and keep it."""

@@ -9,15 +9,15 @@ trained agents, and not about other trainings. The deviation between trainings s
 d_Δ/d_0 is the mean way nearer over the mean distance at the spawn. No other distance can be compared across houses.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import yaml
 from jaxtyping import Float64
 
+from eqa.models.agents.relations import Relations, origin
 from eqa.models.evaluation.run_tables import COLUMNS
 from eqa.models.evaluation.runs import Place, Played, Run
 from eqa.models.evaluation.statistics import Bootstrap, Columns, Estimates, ratios_of_seeds
@@ -41,6 +41,7 @@ LAST_AGENTS = ("HumanNav", "best view", "shortest path", "majority", "question o
 UNTRAINED_WALKS = ("random walk", "forward only", "nearest frontier", "best view", "shortest path")
 UNTRAINED = ("HumanNav", "majority")  # they bring their own answers, too
 ANSWERS = ("rank", "correct")  # metrics of the answerer, which is trained for every walker
+WITH_QUESTION = {"Reactive": "Reactive+Q", "LSTM": "LSTM+Q", "PACMAN": "PACMAN+Q"}  # by the same without it
 ABLATIONS = (
     ("LSTM", "Reactive"),
     ("LSTM+Q", "Reactive+Q"),
@@ -87,35 +88,32 @@ def _metrics() -> tuple[Metric, ...]:
 METRICS = _metrics()
 
 
-def in_order(agents: Iterable[str]) -> list[str]:
+def in_order(agents: Iterable[str], relations: Mapping[str, Relations]) -> list[str]:
     """Each agent once, in the table's order: baselines, trained agents, then agents that know the way or do not walk.
 
-    Variants follow the agent that they vary, by name.
+    Variants follow the agent that they go back to, by name.
     """
-    names = list(dict.fromkeys(agents))
-    others = [of for of in map(_varied, names) if of not in (*AGENTS, *LAST_AGENTS)]
+    origins = {agent: origin(agent, relations) for agent in agents}
+    others = [of for of in origins.values() if of not in (*AGENTS, *LAST_AGENTS)]
     order = [*AGENTS, *others, *LAST_AGENTS]
-    return sorted(names, key=lambda name: (order.index(_varied(name)), name))
-
-
-def _varied(agent: str) -> str:
-    """Agent that it is a variant of: "PACMAN+Q" for "PACMAN+Q, larger encoder", "LSTM+Q" for "LSTM+Q: PACMAN+Q"."""
-    return re.split("[,:] ", agent)[0]
+    return sorted(origins, key=lambda name: (order.index(origins[name]), name != origins[name], name))
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
     """Results of all runs by line.
 
-    `questions` of each spawn are in one order; `rows` has each line's rows in that order, by seed.
+    `questions` of each spawn are in one order; `rows` has each line's rows in that order, by seed. `relations` are
+    those of each agent.
     """
 
     questions: dict[str | None, list[str]]
     rows: dict[Place, dict[int | str, list[Played]]]
+    relations: dict[str, Relations] = field(default_factory=dict)
 
     @property
     def agents(self) -> list[str]:
-        return in_order(agent for agent, _ in self.rows)
+        return in_order((agent for agent, _ in self.rows), self.relations)
 
     def of_spawn(self, spawn: str | None) -> list[str]:
         return [agent for agent in self.agents if (agent, spawn) in self.rows]
@@ -140,12 +138,16 @@ def gather(runs: Sequence[Run]) -> Lines:
     """Lines of runs that `models.evaluation.runs.read_runs` accepts: several seeds of a line come from several runs."""
     questions: dict[str | None, list[str]] = {}
     rows: dict[Place, dict[int | str, list[Played]]] = {}
+    relations: dict[str, Relations] = {}
     for run in runs:
+        relations |= {agent: of for agent, of in run.relations.items() if of != Relations()}
         for place, played in run.lines.items():
             order = questions.setdefault(place[1], list(played))
             rows.setdefault(place, {})[run.seed] = [played[episode] for episode in order]
     walked = [spawn for spawn in questions if spawn is not None]
-    return Lines({spawn: questions[spawn] for spawn in [*walked, *([None] if None in questions else [])]}, rows)
+    return Lines(
+        {spawn: questions[spawn] for spawn in [*walked, *([None] if None in questions else [])]}, rows, relations
+    )
 
 
 def bootstrap_of(lines: Lines, spawn: str | None, resamples: int = 2000) -> Bootstrap:
@@ -208,7 +210,7 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
         expected = {metric.name: _expected_deviation(lines, spawn, metric) for metric in metrics} if here else {}
         for (a, b, metric), both, (difference, low, high, questions) in zip(keys, columns, found, strict=True):
             if np.isfinite(difference):
-                trained = sum(not untrained(agent, metric) for agent in (a, b))
+                trained = sum(not untrained(lines, agent, metric) for agent in (a, b))
                 seeds = len(both[0].above) if trained else 0
                 of_one = np.sqrt(trained) * expected[metric.name] if trained else np.nan
                 deviation = float(of_one) if seeds < 2 else _deviation(ratios_of_seeds(*both))
@@ -220,12 +222,13 @@ def differences(lines: Lines, pairs: Sequence[tuple[str, str]], *, resamples: in
     return out
 
 
-def untrained(agent: str, metric: Metric) -> bool:
+def untrained(lines: Lines, agent: str, metric: Metric) -> bool:
     """True if no training changes the line's figure.
 
     Walks by rule are the same for every seed; their answers come from the answerer trained with the seed.
     """
-    return agent in UNTRAINED or (metric.name not in ANSWERS and agent.split(": ")[0] in UNTRAINED_WALKS)
+    walker = lines.relations.get(agent, Relations()).walked_by or agent
+    return agent in UNTRAINED or (metric.name not in ANSWERS and walker in UNTRAINED_WALKS)
 
 
 def _paired(lines: Lines, a: str, b: str, spawn: str | None, metric: Metric) -> tuple[Columns, Columns] | None:
@@ -233,11 +236,11 @@ def _paired(lines: Lines, a: str, b: str, spawn: str | None, metric: Metric) -> 
     of_both = [dict(zip(_seeds(lines, agent, spawn), zip(*_values(lines, agent, spawn, metric)))) for agent in (a, b)]
     seeds = list(dict.fromkeys([*of_both[0], *of_both[1]]))
     for of_line, agent in zip(of_both, (a, b), strict=True):
-        if untrained(agent, metric):
+        if untrained(lines, agent, metric):
             any_seed = next(iter(of_line.values()))
             of_line |= {seed: of_line.get(seed, any_seed) for seed in seeds}
     common = [seed for seed in seeds if seed in of_both[0] and seed in of_both[1]]
-    if all(untrained(agent, metric) for agent in (a, b)):
+    if all(untrained(lines, agent, metric) for agent in (a, b)):
         common = common[:1]
     if not common:
         return None
@@ -254,7 +257,7 @@ def _expected_deviation(lines: Lines, spawn: str | None, metric: Metric) -> floa
 
     NaN if there are none.
     """
-    trained = [agent for agent in lines.of_spawn(spawn) if not untrained(agent, metric)]
+    trained = [agent for agent in lines.of_spawn(spawn) if not untrained(lines, agent, metric)]
     columns = (_column(*_values(lines, agent, spawn, metric)) for agent in trained)
     deviations = np.array([_deviation(ratios_of_seeds(column)) for column in columns])
     deviations = deviations[np.isfinite(deviations)]
@@ -266,44 +269,43 @@ def _deviation(ratios: Float64[np.ndarray, "S 1"]) -> float:
     return float(ratios.std(ddof=1)) if len(ratios) > 1 else float("nan")
 
 
-def default_pairs(agents: Sequence[str], reference: str = REFERENCE) -> list[tuple[str, str]]:
+def default_pairs(
+    agents: Sequence[str], relations: Mapping[str, Relations], reference: str = REFERENCE
+) -> list[tuple[str, str]]:
     """Every difference of a full report: those of `nearest_pairs`, then every line against `reference`."""
-    pairs = nearest_pairs(agents)
+    pairs = nearest_pairs(agents, relations)
     done = {frozenset(pair) for pair in pairs}
     against = [(agent, reference) for agent in agents if reference in agents and agent != reference]
     return pairs + [pair for pair in against if frozenset(pair) not in done]
 
 
-def nearest_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
+def nearest_pairs(agents: Sequence[str], relations: Mapping[str, Relations]) -> list[tuple[str, str]]:
     """Pairs that the table is read for.
 
-    Ablations come first, then with and without the question, fine-tuned or not, and variants against their origin.
+    Ablations come first, then with and without the question, fine-tuned or not, other answers or walks, and variants
+    against what they vary.
     """
-    with_question = [(f"{agent}+Q", agent) for agent in agents]
-    variants = [(agent, of) for agent in agents if (of := _varied(agent)) != agent]
-    wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *_tuned(agents), *variants]
+    with_question = [(of, agent) for agent, of in WITH_QUESTION.items()]
+    known = {agent: relations.get(agent, Relations()) for agent in agents}
+    tuned = [(agent, start) for agent, of in known.items() for start in _starts(of.finetuned_from, known)]
+    mixed = [
+        pair
+        for line, of in known.items()
+        if of.walked_by and of.walked_by not in UNTRAINED_WALKS
+        for pair in ((line, of.walked_by), (of.answered_by, line))  # the change by the answers, then by the walks
+    ]
+    variants = [(agent, before) for agent, of in known.items() if (before := of.walked_by or of.variant_of)]
+    wanted = [*ABLATIONS[:3], *with_question, *ABLATIONS[3:], *tuned, *mixed, *variants]
     return list(dict.fromkeys(pair for pair in wanted if set(pair) <= set(agents)))
 
 
-def _tuned(agents: Sequence[str]) -> list[tuple[str, str]]:
-    """Fine-tuned agents against their starts, with the original stop_odds and with those of `eval.py stop_odds=`.
-
-    A start is the agent with the longest name that the tuned one's name begins with. Lines "start: tuned" have the
-    start's walks and the tuned one's answers; further pairs use them to separate the two.
-    """
-    names = {agent: agent.split(", stop_odds ")[0] for agent in agents if "-RL" not in agent}
-    mixed = [agent for agent in agents if ": " in agent and "-RL" in agent]
-    pairs = []
-    for tuned in (agent for agent in agents if "-RL" in agent and agent not in mixed):
-        beginnings = [name for name in names.values() if tuned.replace("-RL", "").startswith(name)]
-        pairs += [(tuned, agent) for agent, name in names.items() if name == max(beginnings, key=len, default=None)]
-    return pairs + told_apart(mixed)
-
-
-def told_apart(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs for lines "walker: answerer" that separate the change by the answers from the change by the walks."""
-    parts = [(line, *line.split(": ", 1)) for line in lines]
-    return [pair for line, walker, answerer in parts for pair in ((line, walker), (answerer, line))]
+def _starts(start: str | None, relations: Mapping[str, Relations]) -> list[str]:
+    """The agent that another one is fine-tuned from, and the same at other stop_odds."""
+    return [
+        agent
+        for agent, of in relations.items()
+        if start is not None and (agent == start or (of.variant_of == start and of.stop_odds is not None))
+    ]
 
 
 def paper_estimates() -> list[dict]:

@@ -6,7 +6,8 @@ only walk. It sees the last frames of history and walk, or all of them. Answers 
 questions of that kind.
 
 A row has
-- agent, spawn (the setting), episode_id, scene_id, question_type, question, answer;
+- agent, and its relations to other lines (`models.agents.relations`);
+- spawn (the setting), episode_id, scene_id, question_type, question, answer;
 - the results of `envs.metrics.walk_metrics`; seen, 1 if the last view shows the target (`envs.metrics.target_shares`);
   collisions;
 - predicted, correct (0 or 1), rank of the true answer;
@@ -19,6 +20,7 @@ Axes: N episodes in lockstep, T history steps, K actions, L frames that are answ
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -44,6 +46,7 @@ from eqa.models.agents.frontier import FrontierAgent, within_map
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
+from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.blind import blind_lstm
 
@@ -96,14 +99,17 @@ class Evaluation:
         settings: Sequence[str] = SPAWN_SETTINGS,
         *,
         answered_by: Mapping[str, Mapping[str, nn.Module]] | None = None,
+        relations: Mapping[str, Relations] | None = None,
     ) -> list[dict]:
         """Rows of all agents, agent by agent, setting by setting.
 
         `answered_by` maps an agent's name to the lines that are made of its walks, each with its answerer. Any other
         agent is one line: with its own answers if it gives some, else with those of the trained agent's answerer.
+        `relations` are those of lines besides the trained agent's, by name; lines without an entry have none.
         """
         todo = list(batches(self.demos, settings, self.lockstep, self.world.actions))
         rows: dict[str, list[dict]] = {}
+        related = {self.agent.name: self.agent.relations, **(relations or {})}
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:
                 start = self._start(batch)
@@ -112,7 +118,9 @@ class Evaluation:
                     walked = self._walk(agent, simulator, scenes, start)
                     measured = self._measured(batch, walked, simulator)
                     for line, answers in self._lines(name, agent, batch, start, walked, simulator, answered_by or {}):
-                        rows.setdefault(line, []).extend(_rows(line, batch, start.episodes, measured, answers))
+                        rows.setdefault(line, []).extend(
+                            _rows(line, related.get(line), batch, start.episodes, measured, answers)
+                        )
                     advance(1)
         order = [line for name in agents for line in (answered_by or {}).get(name, {name: None})]
         return [row for line in order for row in sorted(rows[line], key=lambda row: settings.index(row["spawn"]))]
@@ -276,7 +284,7 @@ class Evaluation:
         )
         walked = dict.fromkeys(names)
         return [
-            _describe(name, None, episode) | walked | answer | dict.fromkeys(("actions", "poses", "distances"))
+            _describe(name, None, None, episode) | walked | answer | dict.fromkeys(("actions", "poses", "distances"))
             for name, given in lines.items()
             for episode, answer in zip(episodes, given, strict=True)
         ]
@@ -284,20 +292,25 @@ class Evaluation:
 
 def _rows(
     name: str,
+    relations: Relations | None,
     batch: Sequence[SpawnPoint],
     episodes: Sequence[Episode],
     measured: Sequence[tuple[dict, dict]],
     answers: Sequence[dict],
 ) -> list[dict]:
     return [
-        _describe(name, spawn.setting, episode) | metrics | answer | record
+        _describe(name, relations, spawn.setting, episode) | metrics | answer | record
         for spawn, episode, (metrics, record), answer in zip(batch, episodes, measured, answers, strict=True)
     ]
 
 
-def _describe(name: str, spawn: str | None, episode: Episode) -> dict:
+def _describe(name: str, relations: Relations | None, spawn: str | None, episode: Episode) -> dict:
     fields = ("episode_id", "scene_id", "question_type", "question", "answer")
-    return {"agent": name, "spawn": spawn} | {field: getattr(episode, field) for field in fields}
+    return (
+        {"agent": name, "spawn": spawn}
+        | asdict(relations or Relations())
+        | {field: getattr(episode, field) for field in fields}
+    )
 
 
 def _judge(episodes: Sequence[Episode], scores: np.ndarray, answers: Sequence[str]) -> list[dict]:

@@ -90,7 +90,7 @@ class Game:
     ) -> None:
         self.world, self.answers, self.extractor, self.folder = world, tuple(answers), extractor, folder
         self.configuration, self.clock = configuration, clock
-        self.simulator: Simulator | None = None
+        self.simulator: Simulator | None = None  # of the last task's house
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
         self.tasks = [task for task in tasks if (task.episode.episode_id, task.spawn) not in walked]

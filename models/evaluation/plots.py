@@ -13,8 +13,10 @@ import numpy as np
 from PIL import Image
 
 from eqa.envs.files import atomic_write
+from eqa.models.agents.relations import Relations
 from eqa.models.evaluation.comparison import (
     REFERENCE,
+    WITH_QUESTION,
     Lines,
     bootstrap_of,
     by_line,
@@ -37,10 +39,10 @@ from matplotlib.ticker import MaxNLocator
 COLORS = {
     "random walk": "#b0b0b0",
     "forward only": "#6e6e6e",
-    "Reactive": "#e8a33d",
-    "LSTM": "#4c72b0",
-    "PACMAN": "#c0392b",
-    "PACMAN-RL": "#8e44ad",
+    "Reactive+Q": "#e8a33d",
+    "LSTM+Q": "#4c72b0",
+    "PACMAN+Q": "#c0392b",
+    "PACMAN-RL+Q": "#8e44ad",
     "shortest path": "#2e8b57",
 }
 OTHER_COLORS = (
@@ -69,37 +71,34 @@ ACROSS = 3  # panels side by side
 MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
 
 
-def line_styles(agents: Sequence[str]) -> dict[str, dict]:
+def line_styles(agents: Sequence[str], relations: Mapping[str, Relations]) -> dict[str, dict]:
     """Colour and dashes of each agent; the one of a pair that does not get the question is paler and dashed.
 
-    A line "walker: answerer" is drawn as its walker.
+    A line that another agent walks is drawn as its walker.
     """
-    others = iter(OTHER_COLORS * len(agents))
-    families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(map(_family, agents))}
+    others, walkers = iter(OTHER_COLORS * len(agents)), {agent: _walker(agent, relations) for agent in agents}
+    family_of = {agent: WITH_QUESTION.get(walker, walker) for agent, walker in walkers.items()}
+    families = {family: COLORS.get(family) or next(others) for family in dict.fromkeys(family_of.values())}
     looks = {}
     for agent in agents:
-        color = np.array(to_rgb(families[_family(agent)]))
-        deaf = f"{agent}+Q" in agents
+        color = np.array(to_rgb(families[family_of[agent]]))
+        deaf = WITH_QUESTION.get(agent) in agents
         looks[agent] = {"color": tuple(1 - 0.55 * (1 - color) if deaf else color), "linestyle": "--" if deaf else "-"}
     return looks
 
 
-def _family(agent: str) -> str:
-    return _walker(agent).removesuffix("+Q")
+def _walker(agent: str, relations: Mapping[str, Relations]) -> str:
+    return relations.get(agent, Relations()).walked_by or agent
 
 
-def _walker(agent: str) -> str:
-    return agent.split(": ")[0]
-
-
-def once_each(signatures: Mapping[str, object]) -> list[str]:
+def once_each(signatures: Mapping[str, object], relations: Mapping[str, Relations]) -> list[str]:
     """Agents in the given order; of those that walk alike with different answers, only the shortest name.
 
-    A line "walker: answerer" walks as its walker.
+    A line that another agent walks counts as its walker.
     """
     shortest = {}
     for agent in sorted(signatures, key=len, reverse=True):
-        shortest[signatures.get(_walker(agent), signatures[agent])] = agent
+        shortest[signatures.get(_walker(agent, relations), signatures[agent])] = agent
     return [agent for agent in signatures if agent in shortest.values()]
 
 
@@ -119,7 +118,7 @@ def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
         agent: tuple((spawn, e["mean"], e["low"], e["high"]) for (of, spawn), e in ours.items() if of == agent)
         for agent in lines.agents
     }
-    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk}, lines.relations)
     paper = {key: entry for key, entry in paper.items() if key in ours}
     leftmost = min([0.0, *(entry["low"] for entry in ours.values()), *(entry["mean"] for entry in paper.values())])
     panel = partial(
@@ -127,7 +126,7 @@ def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
         agents=agents,
         ours=ours,
         paper=paper,
-        looks=line_styles(lines.agents),
+        looks=line_styles(lines.agents, lines.relations),
         left=max(leftmost, -1.0) - 0.05,
     )
     handles = [Line2D([], [], color=INK, linewidth=1.2, label="95 % over houses and seeds")]
@@ -184,8 +183,8 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
         agent: tuple((spawn, band.value.tobytes()) for (spawn, of), band in found.items() if of == agent)
         for agent in lines.agents
     }
-    agents = once_each({agent: walk for agent, walk in walks.items() if walk})
-    looks = {agent: style for agent, style in line_styles(lines.agents).items() if agent in agents}
+    agents = once_each({agent: walk for agent, walk in walks.items() if walk}, lines.relations)
+    looks = {agent: style for agent, style in line_styles(lines.agents, lines.relations).items() if agent in agents}
     banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
 
     def panel(axis: Axes, spawn: str) -> None:
@@ -215,11 +214,12 @@ def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]
             if known:
                 stage = "walking" if "reward" in known else logs.parent.name
                 stages.setdefault(stage, []).append((run.name, known))
-    looks = line_styles(in_order([*lines.agents, *(run.name for run in runs)]))
+    relations = lines.relations
+    looks = line_styles(in_order([*lines.agents, *(run.name for run in runs)], relations), relations)
     paths = []
     for stage, of_runs in sorted(stages.items()):
         names = sorted({name for _, curves in of_runs for name in curves})
-        rows = {row: looks[row] | {"linestyle": "-"} for row in in_order(row for row, _ in of_runs)}
+        rows = {row: looks[row] | {"linestyle": "-"} for row in in_order((row for row, _ in of_runs), relations)}
         handles = [Line2D([], [], color=INK, **style, label=part) for part, style in PARTS.items()]
         paths.append(folder / f"results-training-{stage}.png")
         panel = partial(_training_panel, of_runs=of_runs, rows=rows)

@@ -16,8 +16,9 @@ from eqa.models.agents.agent import Agent
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
-from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather, told_apart
+from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
 from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
@@ -40,6 +41,8 @@ class AgentResults:
       paths'. The last is for an experiment that changes the answers alone.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
+    - `finetunes`: the fitted navigator began with that agent's, so it is fine-tuned from that agent. A typed
+      `finetuned_from` goes first, and a navigator that is not fitted keeps its own.
     - `also_at` are further stop_odds for it: a navigator that learned nothing but to stop later comes nearer, too.
 
     ValueError, before anything is fitted, if there is no such agent.
@@ -56,12 +59,13 @@ class AgentResults:
         base_name: str | None = REFERENCE,
         lines: str = "all",
         compare: bool = False,
+        finetunes: bool = False,
         also_at: Sequence[float] = (),
     ) -> None:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
         if split not in source.splits:
             raise ValueError(f"on_finish.split: expected one of {list(source.splits)}, got {split!r}")
-        self.lines, self.compare, self.also_at = known_lines(lines), compare, also_at
+        self.lines, self.compare, self.finetunes, self.also_at = known_lines(lines), compare, finetunes, also_at
         self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
@@ -72,7 +76,7 @@ class AgentResults:
             encoder=self.source.encode.encoder,
             **parts,
             vocabulary=self.source.vocabulary,
-            config=self.configuration,
+            config=self.configuration | {"finetuned_from": self._finetuned_from(fitted.values())},
         )
         agent.save(self.folder / "agent.ckpt")
         compare_with = self._starts(fitted.values()) if self.compare else []
@@ -88,6 +92,17 @@ class AgentResults:
             lines=self.lines,
             compare_with=compare_with,
         )
+
+    def _finetuned_from(self, modules: Iterable[pl.LightningModule]) -> str | None:
+        """Name of the agent that the navigator began with, None if it began with random weights."""
+        if typed := self.configuration.get("finetuned_from"):
+            return typed
+        if self.other is None:
+            return None
+        if self.finetunes:
+            return self.other.name
+        fitted = any("navigator" in module.parts for module in modules)
+        return None if fitted else self.other.relations.finetuned_from
 
     def _starts(self, modules: Iterable[pl.LightningModule]) -> list[NeuralAgent]:
         """The agent that fitting started from, with the stop_odds of the start of learning, and with others."""
@@ -129,7 +144,8 @@ def write_results(
         _refuse_without_train_and_val(source)
     evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
-    beside, answered_by, mixed = {}, {agent.name: {agent.name: agent.answerer}}, []
+    beside, answered_by, pairs = {}, {agent.name: {agent.name: agent.answerer}}, []
+    relations = {other.name: other.relations for other in compare_with}
     for other in compare_with:
         _comparable(other, agent, extractor)
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
@@ -138,19 +154,22 @@ def write_results(
         beside[other.name] = NavigatorAgent(other.navigator, extractor)
         answered_by[other.name] = {other.name: other.answerer}
         if not _same(other.answerer, agent.answerer):
-            mixed.append(f"{other.name}: {agent.name}")
-            answered_by[other.name][mixed[-1]] = agent.answerer
+            mixed = f"{other.name}: {agent.name}"
+            answered_by[other.name][mixed] = agent.answerer
+            relations[mixed] = Relations(walked_by=other.name, answered_by=agent.name)
+            pairs += [(mixed, other.name), (agent.name, mixed)]
     if lines == "all":
-        rows = evaluation.play({**walkers, **beside}, answered_by=answered_by) + evaluation.blind()
+        rows = evaluation.play({**walkers, **beside}, answered_by=answered_by, relations=relations) + evaluation.blind()
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
         if lines == "answerer":
-            chosen[f"{ORACLE}: {agent.name}"] = walkers[ORACLE]
-        rows = evaluation.play(chosen, answered_by=answered_by)
+            line = f"{ORACLE}: {agent.name}"
+            chosen[line], relations[line] = walkers[ORACLE], Relations(walked_by=ORACLE, answered_by=agent.name)
+        rows = evaluation.play(chosen, answered_by=answered_by, relations=relations)
     scale = agent.config.get("scale", {}).get("name", "?")
     _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     if compare_with:
-        write_changes(folder, [*((agent.name, other.name) for other in compare_with), *told_apart(mixed)])
+        write_changes(folder, [*((agent.name, other.name) for other in compare_with), *pairs])
     return rows
 
 
@@ -215,7 +234,8 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *,
     demos, source = evaluation.demos, evaluation.source
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
     walks = [row for row in rows if row["agent"] == of and row["spawn"] == SHOWN_SPAWN]
-    oracle = {row["episode_id"]: row for row in rows if row["agent"].startswith(ORACLE) and row["spawn"] == SHOWN_SPAWN}
+    walked = [row for row in rows if ORACLE in (row["agent"], row["walked_by"]) and row["spawn"] == SHOWN_SPAWN]
+    oracle = {row["episode_id"]: row for row in walked}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]
         shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []

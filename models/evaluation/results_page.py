@@ -117,7 +117,7 @@ def _with_seeds(agent: str, found: Sequence[Mapping]) -> str:
 def _pairs_parts(lines: Lines, different: Mapping) -> list[str]:
     """Differences with enough seeds, a row for each spawn; then the others, a row for each pair."""
     claimed, others = [], []
-    for a, b in nearest_pairs(lines.agents):
+    for a, b in nearest_pairs(lines.agents, lines.relations):
         found = {spawn: of_pair for spawn in CLAIMED if (of_pair := different.get((a, b, spawn)))}
         names = [Cell(name).markdown() for name in (a, b)]
         if any(entry["seeds"] >= CLAIM_SEEDS for of_pair in found.values() for entry in of_pair.values()):

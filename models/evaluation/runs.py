@@ -4,6 +4,9 @@ A run's folder has `metrics.jsonl`, the rows described in `models.evaluation.eva
 row of the table, seed and data of the training. Rows of the same agent and spawn in several runs are seeds of one line.
 A run without `run.json` counts as a seed of its own, named by its folder.
 
+Rows carry the relations of their line to others (`models.agents.relations`); nothing is read from names. Rows of older
+versions lack these fields: such a line has no relations.
+
 `keep` stores the part of a run that tables need, in a small folder that is read like the run's own:
 - `metrics.jsonl.xz`, packed rows: an object for each agent and spawn, with a list for each column. Numbers keep two
   decimals. Of the walks it has only every fifth distance to the target, in metres with one decimal.
@@ -15,7 +18,7 @@ Measurements are rounded to two decimals from either source, so that a run and i
 import json
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from jaxtyping import Float32
 from eqa.data.demonstrations.spawn_settings import current_name as spawn_setting
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines, read_text, shown
+from eqa.models.agents.relations import RELATIONS, Relations
 from eqa.models.evaluation.run_tables import COLUMNS
 from eqa.models.registry import current_name
 
@@ -36,6 +40,9 @@ EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
 # Last words of settings in which seeds of one line may differ; classes had other names in older versions.
 OF_THIS_RUN = ("seed", "run_folder", "checkpoint", "_target_")
+
+NAMES = ("agent", *(name for name in RELATIONS if name != "stop_odds"))
+TODAY = {"spawn": spawn_setting, **dict.fromkeys(NAMES, current_name)}  # names in today's words, by field
 
 Place = tuple[str, str | None]  # agent and spawn
 
@@ -57,12 +64,14 @@ class Played:
 class Run:
     """Rows and record of a run.
 
-    `lines` are the rows of each agent and spawn, by episode; `record` is run.json, empty if there is none.
+    `lines` are the rows of each agent and spawn, by episode; `record` is run.json, empty if there is none. `relations`
+    are those of each agent.
     """
 
     folder: Path
     record: dict
     lines: dict[Place, dict[str, Played]]
+    relations: dict[str, Relations] = field(default_factory=dict)
 
     @property
     def seed(self) -> int | str:
@@ -80,6 +89,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
         _check_data(first, other)
         _check_settings(first, other)
         _check_numbers(first, other)
+        _check_relations(first, other)
     _check_questions(runs)
     return runs
 
@@ -90,16 +100,20 @@ def read_run(folder: Path) -> Run:
     if path is None:
         raise ValueError(f"{folder}: expected a run's folder with metrics.jsonl, got none; python eval.py writes one")
     lines: dict[Place, dict[str, Played]] = {}
+    relations: dict[str, Relations] = {}
     with named(path, "not the rows of a run", "evaluate again with python eval.py"):
         for where, row in _rows(path):
             place, episode, played = _played(row, where)
             if episode in lines.setdefault(place, {}):
                 raise ValueError(f"{where}: expected each question once for {_name(place)}, got {episode} again")
             lines[place][episode] = played
+            of_row = _related(row, where)
+            if relations.setdefault(place[0], of_row) != of_row:
+                raise ValueError(f"{where}: expected the relations of {place[0]}'s first row, got others: {of_row}")
     if not lines:
         raise ValueError(f"{path}: expected rows, got an empty file; evaluate again with python eval.py")
     record_path = folder / "run.json"
-    return Run(folder, _record(record_path) if record_path.is_file() else {}, lines)
+    return Run(folder, _record(record_path) if record_path.is_file() else {}, lines, relations)
 
 
 def _record(path: Path) -> dict:
@@ -120,7 +134,7 @@ def keep(run: Path, out: Path) -> Path:
     groups: dict[Place, list[dict]] = {}
     for _, row in _rows(run / ROWS):
         groups.setdefault((row["agent"], row["spawn"]), []).append(row)
-    packed = "".join(json.dumps(_packed(*group)) + "\n" for group in groups.items())
+    packed = "".join(json.dumps(_packed(rows)) + "\n" for rows in groups.values())
     with atomic_write(kept / KEPT_ROWS) as aside:
         aside.write_bytes(lzma.compress(packed.encode(), preset=9))
     for path in (run / "run.json", *sorted(run.glob("*/log/version_*/metrics.csv"))):
@@ -130,8 +144,8 @@ def keep(run: Path, out: Path) -> Path:
     return kept
 
 
-def _packed(place: Place, rows: Sequence[dict]) -> dict:
-    """Rows of one agent and spawn by columns, rounded."""
+def _packed(rows: Sequence[dict]) -> dict:
+    """Rows of one agent and spawn by columns, rounded; what all of them share stands there once."""
     columns = {name: [_rounded(row.get(name)) for row in rows] for name in rows[0] if name not in WALK}
     if columns.get("distances"):
         ends = (int(row["ep_len"] or 0) for row in rows)
@@ -139,7 +153,8 @@ def _packed(place: Place, rows: Sequence[dict]) -> dict:
             row["distances"] and [round(distance, 1) for distance in row["distances"][:end:EVERY]]
             for row, end in zip(rows, ends, strict=True)
         ]
-    return columns | {"agent": place[0], "spawn": place[1], "distances_every": EVERY}
+    shared = {name: rows[0].get(name) for name in ("agent", "spawn", *RELATIONS)}
+    return columns | shared | {"distances_every": EVERY}
 
 
 def _rounded(value: object) -> object:
@@ -152,7 +167,7 @@ def _rounded(value: object) -> object:
 def _rows(path: Path) -> Iterator[tuple[str, dict]]:
     """The rows of a run's file or of a kept one, each with its location; lines have today's names."""
     for where, content in _objects(path):
-        for name, today in (("agent", current_name), ("spawn", spawn_setting)):
+        for name, today in TODAY.items():
             if isinstance(content.get(name), str):
                 content[name] = today(content[name])
         if not isinstance(content.get("episode_id"), list):
@@ -184,6 +199,16 @@ def _objects(path: Path) -> Iterator[tuple[str, dict]]:
                     f"{where}: expected a JSON object, got {text[:40]!r}; if the run was cut off, start it again"
                 ) from None
             yield where, content
+
+
+def _related(row: dict, where: str) -> Relations:
+    found = {name: row.get(name) for name in RELATIONS}
+    for name, value in found.items():
+        kinds = (int, float) if name == "stop_odds" else str
+        if value is not None and not isinstance(value, kinds):
+            what = "a number" if name == "stop_odds" else "a line's name"
+            raise ValueError(f"{where}: {name}: expected {what} or null, got {shown(value)}")
+    return Relations(**found)
 
 
 def _played(row: dict, where: str) -> tuple[Place, str, Played]:
@@ -269,6 +294,19 @@ def _check_numbers(first: Run, other: Run) -> None:
                 raise ValueError(
                     f"{other.folder}: {_name(place)}, seed {first.seed}: expected the numbers of {first.folder}, got "
                     f"others, for instance {what} of question {episode}; leave one of the two out"
+                )
+
+
+def _check_relations(first: Run, other: Run) -> None:
+    """Raises if two runs say different things of a line; a run of an older version says nothing."""
+    for agent in first.relations.keys() & other.relations.keys():
+        there, here = first.relations[agent], other.relations[agent]
+        for name in RELATIONS:
+            one, two = getattr(there, name), getattr(here, name)
+            if Relations() not in (there, here) and one != two:
+                raise ValueError(
+                    f"{other.folder}: {agent}: {name}: expected {one!r} as in {first.folder}, got {two!r}; "
+                    "lines of one name are seeds of one agent: name one of them otherwise"
                 )
 
 

@@ -227,7 +227,7 @@ def paper_grid(lines: Lines, estimated: Mapping) -> Grid:
     paper = by_line(paper_estimates())
     spawns = [spawn for spawn in lines.questions if any(of_spawn == spawn for _, of_spawn in paper)]
     rows = []
-    for agent in in_order([*lines.agents, *(agent for agent, _ in paper)]):
+    for agent in in_order([*lines.agents, *(agent for agent, _ in paper)], lines.relations):
         for spawn in spawns:
             if (agent, spawn) in paper:
                 for whose, found in (("ours", estimated), ("paper", paper)):
@@ -287,20 +287,20 @@ def grids(runs: Sequence[Run], lines: Lines, entries: Sequence[Mapping], pair_en
 
 
 def terminal_tables(
-    lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping], against: str | None
+    lines: Lines, entries: Sequence[Mapping], pair_entries: Sequence[Mapping], compare_with: str | None
 ) -> list[Table]:
-    """The most telling metrics: means, with a star for a shown difference from `against`; then other differences."""
+    """The most telling metrics: means, starred where they differ from `compare_with`; then other differences."""
     estimated, different = by_line(entries), by_line(pair_entries)
     metrics = _present(list(estimated.values()), SHORT)
     headings = [f"{metric.heading} " for metric in metrics]
     rows, pairs = [], []
     for spawn in lines.questions:
         for agent in lines.of_spawn(spawn):
-            pair = different.get((agent, against, spawn)) or different.get((against, agent, spawn)) or {}
+            pair = different.get((agent, compare_with, spawn)) or different.get((compare_with, agent, spawn)) or {}
             cells = [_starred(estimated[agent, spawn].get(m.name), pair.get(m.name), m) for m in metrics]
             rows.append([spawn or "-", agent, *cells])
         for (a, b, of_spawn), of_pair in different.items():
-            if of_spawn == spawn and against not in (a, b):
+            if of_spawn == spawn and compare_with not in (a, b):
                 cells = [_starred(None, of_pair.get(m.name), m) for m in metrics if m.name != "stop"]
                 pairs.append([spawn or "-", f"{a} - {b}", *cells])
     star = (
@@ -312,7 +312,7 @@ def terminal_tables(
             "Results",
             ["spawn", "agent", *headings],
             rows,
-            f"{star} (differences from {against})" if against else "",
+            f"{star} (differences from {compare_with})" if compare_with else "",
             words=("agent",),
         )
     ]

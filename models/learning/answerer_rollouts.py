@@ -24,6 +24,7 @@ from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write, build_once
 from eqa.envs.progress import progress
 from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.learning.rollouts import Rewards, Rollouts
 
 AT_ONCE = 64  # walks
@@ -53,10 +54,11 @@ class AnswererRollouts(AnswererData):
         if walks < 1:
             raise ValueError(f"walks: expected at least 1 of each question, got {walks}")
         self.checkpoint, self.base_name, self.folder, self.walks = checkpoint, base_name, Path(folder), walks
+        self.agent: NeuralAgent | None = None  # from setup on
         self.spawns_from = SpawnCurriculum(start=farthest, step=0, random_heading=0.0)
 
     def setup(self, stage: str) -> None:
-        if hasattr(self, "agent"):
+        if self.agent is not None:
             return
         self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
         self.num_frames, self.earlier_frames = self.agent.answerer.num_frames, self.agent.answerer.earlier_frames

@@ -13,6 +13,7 @@ from eqa.data.batches.sampling import own_parts
 from eqa.data.demonstrations.spawn_settings import RANDOM_HEADING, spawn_point
 from eqa.data.source import Source
 from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.agents.neural import NeuralAgent
 from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
 from eqa.models.learning.rollouts import Rewards, Rollout, Rollouts
 
@@ -55,13 +56,14 @@ class RolloutData(pl.LightningDataModule):
         self.source, self.checkpoint, self.base_name, self.seed = source, checkpoint, base_name, seed
         self.questions, self.samples, self.houses, self.updates = questions, samples, houses, updates
         self.val_questions, self.num_envs, self.min_active_share = val_questions, num_envs, min_active_share
+        self.agent: NeuralAgent | None = None  # from setup on
         self.spawn, self.rewards = SpawnCurriculum(**spawn), Rewards(**rewards)
 
     def prepare_data(self) -> None:
         self.source.build()
 
     def setup(self, stage: str) -> None:
-        if hasattr(self, "agent"):
+        if self.agent is not None:
             return
         self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
         if self.agent.answerer.num_frames is None:

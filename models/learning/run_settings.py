@@ -111,6 +111,7 @@ SHARE, POSITIVE, RATE = number(0, 1), number(0, without=[0]), number(0, 1, witho
 RULES: dict[str, Rule] = {
     "stages": Rule("an experiment, +experiment=il", lambda v: False),
     "on_finish": Rule("an experiment, +experiment=il", lambda v: False),
+    **dict.fromkeys(("variant_of", "finetuned_from"), TEXT.or_null),
     "seed": whole(0, MOST_SEED),
     "*.seed": whole(0, MOST_SEED),
     "patience": whole(1).or_null,
@@ -186,6 +187,7 @@ RULES: dict[str, Rule] = {
         (f"stages.*.model.{n}" for n in ("epochs", "minibatches", "microbatch_size", "draw_every")), whole(1)
     ),
     "stages.*.model.critic_warm_up": whole(0),
+    "stages.*.model.first_*": whole(0),
     "stages.*.model.*_weight": number(0),
     **dict.fromkeys(("stages.*.model.pixel_stride", "stages.*.model.trunk_channels"), whole(1)),
     "stages.*.model.max_grad_norm": POSITIVE,
@@ -204,7 +206,7 @@ RULES: dict[str, Rule] = {
     "on_finish.split": one_of(*ALL_SPLITS),
     "on_finish.lines": one_of(*LINES),
     "on_finish.also_at.*": POSITIVE,
-    **dict.fromkeys(("on_finish.compare", "on_finish.ship"), FLAG),
+    **dict.fromkeys(("on_finish.compare", "on_finish.finetunes", "on_finish.ship"), FLAG),
     # Lightning's trainer
     "trainer.devices": whole(1).or_word("auto"),
     "trainer.num_nodes": whole(1),
@@ -253,6 +255,13 @@ def _renamed(word: str) -> tuple[str, str]:
     values = next((names for pattern, names in RENAMED_VALUES.items() if fnmatchcase(today, pattern)), {})
     named = ",".join(values.get(one, one) for one in value.split(","))  # a sweep has several
     return (path, today) if named == value else (f"{path}={value}", f"{today}={named}")
+
+
+def forget_variant_of(cfg: DictConfig, words: Sequence[str]) -> None:
+    """Makes an agent of a typed name no variant, unless that is typed, too: the experiment speaks of its own name."""
+    typed = {word.lstrip("+~").partition("=")[0] for word in words}
+    if "name" in typed and "variant_of" not in typed:
+        cfg.variant_of = None
 
 
 def refuse_wrong_settings(cfg: DictConfig) -> None:

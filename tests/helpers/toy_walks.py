@@ -29,6 +29,8 @@ class ToySource(GeneratedEQA):
     It ignores the configuration's settings of houses.
     """
 
+    seed = 0
+
     encode = SimpleNamespace(map_shape=(1, 2, 3))
     walks = 1
 

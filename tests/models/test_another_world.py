@@ -95,8 +95,10 @@ def test_dagger_and_reinforce_go_on_from_there(imitated: tuple, tmp_path: Path) 
     helped = fitted(
         tmp_path / "dagger", "+experiment=pacman_q_dagger", start, *NETWORK, "stages.navigator.max_epochs=3"
     )
-    assert {row["agent"] for row in helped} == {"PACMAN+Q, DAgger"}
+    assert {(row["agent"], row["variant_of"]) for row in helped} == {("PACMAN+Q, DAgger", "PACMAN+Q")}
     assert len(list((tmp_path / "dagger" / "navigator" / "own_walks").glob("*.h5"))) == 2
     walked = fitted(tmp_path / "rl", "+experiment=rl_finetune", start, "stages.navigator.model.lr=1e-3")
-    assert {"PACMAN+Q", "PACMAN-RL+Q"} <= {row["agent"] for row in walked}
+    assert {("PACMAN+Q", None), ("PACMAN-RL+Q", "PACMAN+Q")} <= {
+        (row["agent"], row["finetuned_from"]) for row in walked
+    }
     assert list((tmp_path / "rl" / "navigator").rglob("*.png"))

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from eqa.data.vocabulary import SPECIALS, Vocabulary
 from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.question_encoder import QuestionEncoder
 from eqa.models.encoders.cnn import Encoder
@@ -336,6 +337,20 @@ def small_agent() -> NeuralAgent:
         VOCABULARY,
         config={"seed": 3, "scale": {"name": "tiny"}},
     ).eval()
+
+
+def test_an_agent_that_stops_otherwise_is_a_variant_of_itself_and_stays_one_in_its_file(tmp_path):
+    agent = small_agent()
+    assert agent.relations == Relations()  # its configuration says nothing, as that of older checkpoints
+    agent.config |= {"name": "PACMAN+Q, own ends", "variant_of": "PACMAN+Q", "finetuned_from": "LSTM, own ends"}
+    assert agent.relations == Relations(variant_of="PACMAN+Q", finetuned_from="LSTM, on-policy answerer")
+    agent.set_stop_odds(agent.navigator.stop_odds)
+    assert agent.relations.stop_odds is None
+    agent.set_stop_odds(7.0)
+    agent.save(tmp_path / "agent.ckpt")
+    assert NeuralAgent.load(tmp_path / "agent.ckpt").relations == Relations(
+        variant_of="PACMAN+Q, on-policy answerer", finetuned_from="LSTM, on-policy answerer", stop_odds=7.0
+    )
 
 
 def test_agent_survives_saving_and_loading(tmp_path):

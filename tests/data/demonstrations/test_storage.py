@@ -216,6 +216,8 @@ def test_inflection_weights_agree_with_a_count_by_hand() -> None:
 class Source(GeneratedEQA):
     """What `NavigatorData` needs of a data source: the same walks to learn from and to validate on."""
 
+    seed = 0
+
     encode = SimpleNamespace(map_shape=(FEATURES, 1, 1))
 
     def __init__(self, *walks: Demonstrations) -> None:

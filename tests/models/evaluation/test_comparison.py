@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
+from eqa.models.agents.relations import Relations
 from eqa.models.evaluation.comparison import (
     default_pairs,
     differences,
@@ -19,6 +20,7 @@ from eqa.models.evaluation.comparison import (
     estimates,
     gather,
     in_order,
+    nearest_pairs,
     paper_estimates,
 )
 from eqa.models.evaluation.human import LINE
@@ -209,26 +211,85 @@ def test_rows_are_paired_by_question_whatever_their_order(tmp_path: Path) -> Non
 
 
 def test_default_differences_are_the_ablations_and_everyone_against_pacman_once() -> None:
-    pairs = default_pairs(["random walk", "forward only", "LSTM", "LSTM+Q", "PACMAN+Q", "Reactive", "shortest path"])
+    agents = ["random walk", "forward only", "LSTM", "LSTM+Q", "PACMAN+Q", "Reactive", "shortest path"]
+    pairs = default_pairs(agents, {})
     assert {("LSTM", "Reactive"), ("LSTM+Q", "LSTM"), ("PACMAN+Q", "LSTM+Q"), ("shortest path", "PACMAN+Q")} <= set(
         pairs
     )
-    assert ("PACMAN-RL+Q, odd", "PACMAN+Q, odd") in default_pairs(["PACMAN+Q", "PACMAN-RL+Q, odd", "PACMAN+Q, odd"])
-    started = ["PACMAN+Q", "PACMAN+Q, odd", "PACMAN+Q, odd, stop_odds 10", "PACMAN-RL+Q, odd, longer"]
-    assert {("PACMAN-RL+Q, odd, longer", start) for start in started[1:3]} <= set(default_pairs(started))
-    mixed = "PACMAN+Q, stop_odds 10: PACMAN-RL+Q"
-    apart = set(default_pairs(["PACMAN+Q", "PACMAN-RL+Q", "PACMAN+Q, stop_odds 10", mixed]))
-    assert {(mixed, "PACMAN+Q, stop_odds 10"), ("PACMAN-RL+Q", mixed)} <= apart
-    memory = set(default_pairs(["LSTM+Q", "LSTM+Q, odd", "Reactive+Q", "Reactive+Q, stops"]))
-    assert {("LSTM+Q", "Reactive+Q, stops"), ("Reactive+Q, stops", "Reactive+Q"), ("LSTM+Q, odd", "LSTM+Q")} <= memory
     assert ("PACMAN+Q", "random walk") in pairs and ("random walk", "PACMAN+Q") not in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
 
 
-def test_variants_stand_below_what_they_vary() -> None:
-    order = ["forward only", "PACMAN+Q", "PACMAN+Q, a", "PACMAN-RL+Q, a", "new", "new, a", LINE, "shortest path"]
-    order += ["shortest path: PACMAN+Q, a", "majority"]
-    assert in_order(sorted(order, key=len)) == order
+def test_differences_follow_the_relations_of_lines_whatever_their_names_are() -> None:
+    relations = {
+        "odd": Relations(variant_of="PACMAN+Q"),
+        "late": Relations(variant_of="odd", stop_odds=10.0),
+        "tuned": Relations(variant_of="other", finetuned_from="odd"),
+        "both": Relations(walked_by="late", answered_by="tuned"),
+        "answers": Relations(walked_by="shortest path", answered_by="odd"),
+    }
+    names = ["PACMAN+Q", "PACMAN+Q, plain: name", "shortest path", *relations]
+    expected = [("tuned", "odd"), ("tuned", "late"), ("both", "late"), ("tuned", "both")]
+    expected += [("odd", "PACMAN+Q"), ("late", "odd"), ("answers", "shortest path")]
+    assert nearest_pairs(names, relations) == expected
+    assert nearest_pairs(names, {}) == []
+
+
+def test_variants_stand_below_what_they_vary_and_a_name_alone_says_nothing() -> None:
+    relations = {
+        "b": Relations(variant_of="PACMAN+Q"),
+        "c": Relations(variant_of="b"),
+        "tuned": Relations(variant_of="PACMAN-RL+Q", finetuned_from="b"),
+        "d": Relations(walked_by="shortest path", answered_by="b"),
+        "circle": Relations(variant_of="circle"),
+    }
+    order = [
+        "forward only",
+        "PACMAN+Q",
+        "b",
+        "c",
+        "tuned",
+        "PACMAN+Q, a",
+        "circle",
+        LINE,
+        "shortest path",
+        "d",
+        "majority",
+    ]
+    assert in_order(["PACMAN+Q, a", *sorted(order, key=len)], relations) == order
+
+
+def related(rows: list[dict], **relations: object) -> list[dict]:
+    return [one | relations for one in rows]
+
+
+def test_relations_are_read_from_rows_in_today_s_words_and_kept(tmp_path: Path) -> None:
+    rows = related(rows_of("odd"), variant_of="PACMAN+Q, own ends", finetuned_from="PACMAN+Q", stop_odds=10.0)
+    folder = run(tmp_path / "il", rows + rows_of("LSTM"))
+    wanted = Relations(variant_of="PACMAN+Q, on-policy answerer", finetuned_from="PACMAN+Q", stop_odds=10.0)
+    for one in (folder, keep(folder, tmp_path / "kept")):
+        assert read_run(one).relations == {"odd": wanted, "LSTM": Relations()}
+        assert gather([read_run(one)]).relations == {"odd": wanted}
+
+
+def test_a_walk_by_rule_is_untrained_under_any_name_and_another_s_answers(tmp_path: Path) -> None:
+    def counted(folder: Path, **relations: object) -> int:
+        runs = of_seeds(folder, {"PACMAN+Q": {0: (1.0,) * 4, 1: (2.0,) * 4}})
+        lines = gather(read_runs([*runs, run(folder / "x", related(rows_of("x"), **relations), row_name="x")]))
+        return found(differences(lines, [("PACMAN+Q", "x")]), metric="d_T", spawn="T-10")["seeds"]
+
+    assert counted(tmp_path / "plain") == 1
+    assert counted(tmp_path / "by_rule", walked_by="shortest path", answered_by="PACMAN+Q") == 2
+
+
+def test_runs_that_say_different_things_of_a_line_are_refused_and_old_ones_say_nothing(tmp_path: Path) -> None:
+    first = run(tmp_path / "a", related(rows_of("odd"), variant_of="PACMAN+Q"))
+    other = run(tmp_path / "b", related(rows_of("odd"), variant_of="LSTM+Q"), seed=1)
+    with pytest.raises(ValueError, match=r"b: odd: variant_of: expected 'PACMAN\+Q' as in .*a, got 'LSTM\+Q'"):
+        read_runs([first, other])
+    old = run(tmp_path / "old", rows_of("odd"), seed=2)
+    for folders in ([first, old], [old, first]):
+        assert gather(read_runs(folders)).relations == {"odd": Relations(variant_of="PACMAN+Q")}
 
 
 def test_a_run_given_twice_counts_once(runs: list[Path], tmp_path: Path) -> None:
@@ -245,8 +306,9 @@ def test_runs_without_a_record_are_seeds_of_their_own(runs: list[Path]) -> None:
 
 
 def test_walks_that_differ_in_their_answers_alone_are_drawn_once() -> None:
-    walks = {"random walk": 1, "PACMAN+Q": 2, "shortest path: odd": 4, "PACMAN+Q, odd": 2, "shortest path": 3}
-    assert once_each(walks) == ["random walk", "PACMAN+Q", "shortest path"]
+    walks = {"random walk": 1, "PACMAN+Q": 2, "mixed, odd name": 4, "PACMAN+Q, odd": 2, "shortest path": 3}
+    relations = {"mixed, odd name": Relations(walked_by="shortest path", answered_by="PACMAN+Q, odd")}
+    assert once_each(walks, relations) == ["random walk", "PACMAN+Q", "shortest path"]
 
 
 def test_what_was_learned_by_walking_has_a_picture_of_its_own(runs: list[Path], tmp_path: Path) -> None:
@@ -273,6 +335,8 @@ OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": 
         ([row("LSTM", "T-10", 0), row("LSTM", "T-10", 0)], {}, "expected each question once for LSTM at T-10, got q0 again"),
         ([row("LSTM", "T-10", 0, distances=[1.0])], {}, "distances: expected one for each of 3 poses, got 1"),
         ([row("LSTM", "T-10", 0, d_min="near")], {}, "d_min: expected a number or null, got 'near'"),
+        ([row("LSTM", "T-10", 0, variant_of=3)], {}, "variant_of: expected a line's name or null, got 3"),
+        ([row("LSTM", "T-10", 0), row("LSTM", "T-10", 1, variant_of="x")], {}, "expected the relations of LSTM's first row"),
         ([{"agent": "LSTM"}], {}, "got a row without spawn, episode_id"),
         ([], {}, "expected rows, got an empty file"),
     ],

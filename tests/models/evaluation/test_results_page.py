@@ -16,7 +16,7 @@ SPAWNS = ("T-10", "T-30", "T-50", "random")
 def page_of(folders: list[Path]) -> str:
     runs = read_runs(folders)
     lines = gather(runs)
-    found = differences(lines, default_pairs(lines.agents), resamples=50)
+    found = differences(lines, default_pairs(lines.agents, lines.relations), resamples=50)
     return results_page(runs, lines, estimates(lines, resamples=50), found, command="python report.py runs/* --page P")
 
 

@@ -18,6 +18,7 @@ from eqa.models.learning.run_settings import (
     NETWORKS,
     RULES,
     check_settings,
+    forget_variant_of,
     in_words_of_today,
     leaves,
     named,
@@ -320,3 +321,18 @@ def test_words_of_today_are_left_alone() -> None:
     words = ["-m", "+experiment=il", "seed=0,1", "on_finish.split=val", f"{MODEL}.baseline=critic", "scale=tiny"]
     refuse_old_words(words)
     assert [in_words_of_today(word) for word in words] == words
+
+
+@pytest.mark.parametrize(
+    ("words", "variant_of"),
+    [
+        ([], "PACMAN+Q"),
+        (["name='PACMAN+Q, mine'"], None),
+        (["name=mine", "variant_of=Mine+Q"], "Mine+Q"),
+        (["seed=1"], "PACMAN+Q"),
+    ],
+)
+def test_an_agent_of_a_typed_name_is_a_variant_only_of_what_is_typed(words: list[str], variant_of: str | None) -> None:
+    cfg = composed("train", "+experiment=pacman_q_dagger", *words)
+    forget_variant_of(cfg, ["+experiment=pacman_q_dagger", *words])
+    assert (cfg.variant_of, cfg.finetuned_from) == (variant_of, None)
