@@ -38,7 +38,7 @@ def replay(start: Pose, taken: Int8[np.ndarray, " T"], actions: ActionSet) -> Wa
     poses = np.empty((len(taken), 4))
     (x, y, z), heading = start[:3], int(actions.heading_indices(np.array(start[3:]))[0])
     headings_rad, step_x, step_z = actions.headings_rad, actions.step_x, actions.step_z
-    for t, action in enumerate(taken):
+    for t, action in enumerate(taken.tolist()):
         poses[t] = x, y, z, headings_rad[heading]
         if action == Action.FORWARD:
             x, z = x + step_x[heading], z + step_z[heading]

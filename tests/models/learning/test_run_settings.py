@@ -112,7 +112,7 @@ def _either(annotation: object) -> tuple:
 
 # By the data that a stage learns from, whatever is set.
 GIVEN_BY_THE_REST = ("vocabulary_size", "feature_size", "num_actions", "samples", "height_px", "width_px", *(
-    f"num_{n}" for n in ("answers", "classes", "colors", "rooms")))  # fmt: skip
+    f"num_{n}" for n in ("answers", "classes", "colors", "rooms")), "first_thing", "first_asked")  # fmt: skip
 
 
 NAVIGATOR, MODEL = "stages.navigator", "stages.navigator.model"
