@@ -72,12 +72,12 @@ class ActionSet:
     @cached_property
     def step_x(self) -> Float64[np.ndarray, " H"]:
         """Metres along X of a forward move at each heading."""
-        return np.round(-self.step_m * np.sin(self.headings_rad), 15)  # rounding makes the four straight headings exact
+        return _exact(-self.step_m * np.sin(self.headings_rad))
 
     @cached_property
     def step_z(self) -> Float64[np.ndarray, " H"]:
         """Metres along Z of a forward move at each heading."""
-        return np.round(-self.step_m * np.cos(self.headings_rad), 15)
+        return _exact(-self.step_m * np.cos(self.headings_rad))
 
     def climb(self, action: int) -> float:
         """Metres that an action goes up."""
@@ -94,6 +94,11 @@ class ActionSet:
                 f"{float(np.asarray(headings_rad)[wrong][0])!r}"
             )
         return whole.astype(np.int64) % self.num_headings
+
+
+def _exact(metres: Float64[np.ndarray, " H"]) -> Float64[np.ndarray, " H"]:
+    """Rounds steps, so that those along an axis do not leave it."""
+    return np.where(np.abs(metres) < 1e-12, 0.0, np.round(metres, 15))
 
 
 # Step and turn are the paper's (Das et al. 2018, Sec. 4), 100 actions an episode too (Sec. 5).

@@ -25,8 +25,8 @@ class EQAVectorEnv(VectorEnv):
 
     Observation: rgb (N, H, W, 3) uint8, egocentric; question (N, L) int64 word ids, right-padded with 0.
 
-    Action: MultiDiscrete([A] * N) for the A actions of the world, see `envs.actions`. In houses A is 4, FORWARD is 0.25 m
-    and a turn is 9 degrees.
+    Action: MultiDiscrete([A] * N) for the A actions of the world, see `envs.actions`. In houses A is 4, FORWARD is
+    0.25 m and a turn is 9 degrees.
 
     Reward: `SHAPING` times the geodesic metres by which the action brought the agent nearer to its goal. The learner
     adds the reward for an answer, since it knows the answer given.

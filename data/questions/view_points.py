@@ -74,8 +74,8 @@ def view_points(
     gives instance ids. All of the objects must fill at least `least_share` of a view (of its solid angle), and half of
     that at headings up to GOAL_TURNS turns beside the first object. Poses compare by the first object's share in the
     worst of these views: a pose is kept with at least three quarters of the best one's. Shares above `enough_share`
-    count as that much, since nearer is no better. In large rooms, places are thinned out among those near any target, so
-    the result also depends on the other targets of the same rooms.
+    count as that much, since nearer is no better. Large rooms have fewer places, thinned out among those near any
+    target. So the result also depends on the other targets of the same rooms.
     ValueError names an id that the house does not have.
     """
     groups: dict[tuple[int, ...], list[int]] = {}  # by the rooms that a target's objects are in

@@ -62,7 +62,8 @@ class Renderer:
 
         Gives the chosen ones of rgb (N, H, W, 3) uint8, depth (N, H, W) float32 (planar metres), class_id (N, H, W)
         uint8 and instance_id (N, H, W) uint16: `sensors`, else the renderer's own. `out` are arrays to write into (an
-        earlier result), so that nothing is allocated. ValueError: before `load`, wrong shapes, values that are not finite, a scene that is not loaded.
+        earlier result), so that nothing is allocated. ValueError: before `load`, wrong shapes, values that are not
+        finite, a scene that is not loaded.
         """
         scene_index, poses = self.checked(scene_index, poses)
         return self.draw(scene_index, self.camera.views(poses), out, sensors=sensors)

@@ -109,7 +109,8 @@ class Evaluation:
         """
         todo = list(batches(self.demos, settings, self.lockstep, self.world.actions))
         rows: dict[str, list[dict]] = {}
-        related = {self.agent.name: self.agent.relations, **(relations or {})}
+        own = {} if self.agent is None else {self.agent.name: self.agent.relations}
+        related = {**own, **(relations or {})}
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:
                 start = self._start(batch)

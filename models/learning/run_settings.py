@@ -187,7 +187,6 @@ RULES: dict[str, Rule] = {
         (f"stages.*.model.{n}" for n in ("epochs", "minibatches", "microbatch_size", "draw_every")), whole(1)
     ),
     "stages.*.model.critic_warm_up": whole(0),
-    "stages.*.model.first_*": whole(0),
     "stages.*.model.*_weight": number(0),
     **dict.fromkeys(("stages.*.model.pixel_stride", "stages.*.model.trunk_channels"), whole(1)),
     "stages.*.model.max_grad_norm": POSITIVE,

@@ -7,8 +7,8 @@ latest after `max_repeats` steps.
 Deviation from the released code: planner and controller read the current action from the same row of the shared
 embedding, and the start has its own row. There, the controller's "forward" was the planner's "start".
 
-Axes: B walks, T steps (frame t is seen before action t), N agents, A actions, F features, L words, Q question; in a batch,
-S planner decisions and M controller decisions.
+Axes: B walks, T steps (frame t is seen before action t), N agents, A actions, F features, L words, Q question; in
+a batch, S planner decisions and M controller decisions.
 """
 
 from dataclasses import dataclass

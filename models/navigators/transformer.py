@@ -5,8 +5,8 @@ each step. Attention gets a penalty that grows linearly with the age of a step (
 lets it play longer walks than it learns from. Acting keeps keys and values of past steps, so a step costs time linear
 in the walk's length.
 
-Axes: B walks, T steps (frame t is seen before action t), S actions that count, A actions, N agents, L words, F features,
-H heads, D size of a step's vector, E of a head's, Q question.
+Axes: B walks, T steps (frame t is seen before action t), S actions that count, A actions, N agents, L words,
+F features, H heads, D size of a step's vector, E of a head's, Q question.
 """
 
 from dataclasses import dataclass, replace

@@ -14,7 +14,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.envs.files import atomic_write, build_once, code_fingerprint, data_root, fingerprint
 from eqa.envs.house.geometry import contains
 from eqa.envs.rendering.camera import Camera
-from tests.data.test_generated import CountingEncode
+from tests.data.demonstrations.test_record import CountingEncode
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,7 +123,7 @@ def test_a_fingerprint_follows_content_not_order() -> None:
 
 def test_wrong_types_and_shapes_are_found_in_functions_with_and_without_arrays() -> None:
     square = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)]
-    assert contains(square, (0.5, 0.5)) and Camera().views(np.zeros((2, 3))).shape == (2, 12)
+    assert contains(square, (0.5, 0.5)) and Camera().views(np.zeros((2, 4))).shape == (2, 12)
     with pytest.raises(BeartypeCallHintViolation, match="point"):
         contains(square, "middle")
     with pytest.raises(TypeCheckError, match="poses"):

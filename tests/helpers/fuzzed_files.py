@@ -81,7 +81,7 @@ def read_home(path: Path) -> None:
 
 
 def questions(folder: Path) -> str:
-    header = {"format": "eqa-questions", "version": 2, "configuration": {"seed": 0}, "steps": {}}
+    header = {"format": "eqa-questions", "version": 3, "configuration": {"seed": 0}, "steps": {}}
     write_questions(folder / "questions.jsonl", QuestionSet({"train": episodes(), "test": episodes()[:2]}, header))
     return (folder / "questions.jsonl").read_text()
 

@@ -101,7 +101,7 @@ def test_from_a_patio_one_sees_the_sky_above_and_the_house_behind(houses: list[H
     headings = np.arange(4) * pi / 2
     renderer = Renderer(Camera(64, 64), ("class_id",))
     renderer.load([build_scene(house, load_catalog())])
-    poses = np.column_stack([np.full(4, x), np.full(4, z), headings])
+    poses = np.column_stack([np.full(4, x), np.zeros(4), np.full(4, z), headings])
     classes = renderer.render(np.zeros(4, np.int32), poses)["class_id"]
     upper = (classes[:, :24] == CLASSES.index("outside")).mean(axis=(1, 2))
     assert upper.max() > 0.6 and upper.min() < 0.6

@@ -38,7 +38,7 @@ def seen(house: House, x: float, z: float) -> set[str]:
     """Classes seen when turning round on the spot."""
     renderer = Renderer(Camera(64, 64), ("class_id",))
     renderer.load([build_scene(house, load_catalog())])
-    poses = np.array([(x, z, turn * np.pi / 2) for turn in range(4)])
+    poses = np.array([(x, 0.0, z, turn * np.pi / 2) for turn in range(4)])
     return set(np.array(CLASSES)[np.unique(renderer.render(np.zeros(4, np.int32), poses)["class_id"])])
 
 
@@ -159,7 +159,7 @@ def test_a_wall_may_stand_free_in_a_room_and_blocks_the_way_and_the_view(tmp_pat
     assert free == [[True, True, True], [False, True, True]]
     renderer = Renderer(Camera(32, 32), ("depth",))
     renderer.load([build_scene(before, catalog), build_scene(after, catalog)])
-    depth = renderer.render(np.array([0, 1], np.int32), np.array([(2.0, 2.3, 0.0)] * 2))["depth"][:, 16, 16]
+    depth = renderer.render(np.array([0, 1], np.int32), np.array([(2.0, 0.0, 2.3, 0.0)] * 2))["depth"][:, 16, 16]
     assert depth == pytest.approx([2.2, 0.75], abs=0.03)
 
 
@@ -173,7 +173,7 @@ def test_between_rooms_with_an_open_border_nothing_stands_and_a_thing_may_reach_
     house = load(document, tmp_path)
     renderer = Renderer(Camera(32, 32), ("class_id", "depth"))
     renderer.load([build_scene(house, load_catalog())])
-    image = renderer.render(np.zeros(1, np.int32), np.array([(1.0, 2.0, -np.pi / 2)]))
+    image = renderer.render(np.zeros(1, np.int32), np.array([(1.0, 0.0, 2.0, -np.pi / 2)]))
     assert image["depth"][0, 16, 16] == pytest.approx(4.9, abs=0.05)
 
 
@@ -185,7 +185,7 @@ def test_a_mirrored_thing_shows_the_mirror_image(tmp_path: Path) -> None:
         document["objects"] = [{**sofa, "position": [2.0, 0, 0.95], "mirrored": mirrored}]
         renderer = Renderer(Camera(64, 64), ("instance_id",))
         renderer.load([build_scene(load(document, tmp_path), load_catalog())])
-        image = renderer.render(np.zeros(1, np.int32), np.array([(2.0, 2.7, 0.0)]))
+        image = renderer.render(np.zeros(1, np.int32), np.array([(2.0, 0.0, 2.7, 0.0)]))
         pictures.append(image["instance_id"][0] == 1)
     assert (pictures[0] == pictures[1][:, ::-1]).mean() > 0.99
     assert (pictures[0] == pictures[1]).mean() < 0.97
