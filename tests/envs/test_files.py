@@ -127,7 +127,7 @@ def test_wrong_types_and_shapes_are_found_in_functions_with_and_without_arrays()
     with pytest.raises(BeartypeCallHintViolation, match="point"):
         contains(square, "middle")
     with pytest.raises(TypeCheckError, match="poses"):
-        Camera().views(np.zeros((2, 4)))
+        Camera().views(np.zeros((2, 3)))
 
 
 def test_a_script_without_a_main_guard_fails_at_once_and_does_not_wait_for_its_own_parent(tmp_path: Path) -> None:
