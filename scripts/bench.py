@@ -62,7 +62,7 @@ def bench_encode(args: argparse.Namespace) -> None:
 
 
 def add_encode(parts: argparse._SubParsersAction) -> None:
-    parser = parts.add_parser("encode", help="frames a second of models.encoder, with the error of each form")
+    parser = parts.add_parser("encode", help="frames a second of models.encoders.cnn, with the error of each form")
     parser.add_argument("--batch", type=whole(1), default=32)
     parser.add_argument("--threads", type=whole(1), nargs="+", default=sorted({1, torch.get_num_threads()}))
     parser.add_argument("--repeats", type=whole(1), default=10)

@@ -123,7 +123,7 @@ def bench_render(args: argparse.Namespace) -> None:
 
 
 def add_render(parts: argparse._SubParsersAction) -> None:
-    parser = parts.add_parser("render", help="frames a second of envs.house.rasterizer")
+    parser = parts.add_parser("render", help="frames a second of envs.rendering.renderer")
     parser.add_argument("--views", type=whole(1), default=64, help="views in one call")
     parser.add_argument("--poses", choices=("floor", "walk"), default="floor", help="anywhere, or on shortest walks")
     parser.add_argument("--houses", type=whole(1), default=4)

@@ -18,11 +18,12 @@ import torch
 from omegaconf import OmegaConf
 
 from eqa.data.demonstrations.storage import Demonstrations, build
-from eqa.data.generated import GeneratedEQA
-from eqa.data.vocabulary import Vocabulary
+from eqa.data.source import Source
 from eqa.envs.actions import Action
+from eqa.envs.episode import Episode
 from eqa.envs.house.generator import generate_house
 from eqa.envs.house.house import House
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
@@ -38,25 +39,32 @@ STAGE = Path(__file__).parents[2] / "configs" / "stage" / "reinforce.yaml"
 PARTS = ("scenes", "history", "render", "encode", "policy", "simulate", "answer", "learn")
 
 
-class FewHouses(GeneratedEQA):
+def house(house_id: str) -> House:
+    """A generated house by its id."""
+    split, index = house_id.split("-")
+    return generate_house(seed=0, split=split, index=int(index))
+
+
+class FewHouses(Source):
     """Some houses with their questions and demonstrations, without a data folder."""
 
+    splits = ("train", "val")
+
     def __init__(self, demos: Demonstrations, encode: FeatureExtractor) -> None:
-        self.encode, self._demos = encode, demos
+        self.encode, self._demos, self._world = encode, demos, HouseWorld(house)
 
-    def build(self) -> None:
-        """Builds nothing: all is there from the start."""
+    @property
+    def world(self) -> HouseWorld:
+        return self._world
 
-    def house(self, house_id: str) -> House:
-        split, index = house_id.split("-")
-        return generate_house(seed=0, split=split, index=int(index))
+    def episodes(self, split: str) -> list[Episode]:
+        return self._demos.episodes
 
     def demonstrations(self, split: str) -> Demonstrations:
         return self._demos
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary.of(self._demos.episodes)
+    def fingerprints(self) -> dict:
+        return {"questions": "of a bench"}
 
 
 class Watched:
