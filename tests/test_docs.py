@@ -119,7 +119,9 @@ def test_a_kept_run_s_command_composes_and_gives_its_folder_its_row_and_its_seed
     assert int(of.get("seed", 0)) == record["seed"]
     if script == "train.py":
         with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-            assert compose("train", overrides=[*overrides, "run_folder=runs/test"]).name == record["row"]
+            assert compose("train", overrides=[*overrides, "run_folder=runs/test"]).name == record.get(
+                "name", record.get("row")
+            )
     for parent in (of.get("checkpoint"), of.get("compare_with")):
         if parent is not None:
             name = re.fullmatch(r"runs/([\w.-]+)/agent\.ckpt", parent).group(1)
