@@ -1,4 +1,4 @@
-"""How the tests share the machine's cores."""
+"""Shares of the machine's cores for tests that run side by side."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`Relations`: what a line of the results table has to do with other lines, so that nobody has to read it from names.
+"""`Relations`: the lines that a line of the results table goes back to, so that nobody has to read them from names.
 
 Rows of `metrics.jsonl` have these fields beside `agent`. Each is a line's name, and None where there is no such line.
 """

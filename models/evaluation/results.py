@@ -208,7 +208,7 @@ def _comparable(other: NeuralAgent, agent: NeuralAgent, extractor: FeatureExtrac
     if other.vocabulary != agent.vocabulary or FeatureExtractor(other.encoder).identity != extractor.identity:
         raise ValueError(
             f"compare_with: expected an agent with the encoder and the vocabulary of {agent.name}, {other.name} has others; "
-            "play each by itself, and hold them compare_with each other with scripts/report.py"
+            "play each by itself, and hold them against each other with scripts/report.py"
         )
 
 

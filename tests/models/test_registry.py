@@ -1,4 +1,4 @@
-"""What older versions wrote is still read: names of classes, arguments and parts of networks."""
+"""Names of classes, arguments and parts of networks that older versions wrote are still read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a view shows, beside classes: names of colours and types of rooms."""
+"""Names of colours and types of rooms that a view shows, beside classes."""
 
 from dataclasses import replace
 

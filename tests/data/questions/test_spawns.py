@@ -1,4 +1,4 @@
-"""Where walks begin, and how far it is from there."""
+"""Starts of walks, and the distances from there."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which pairs of triangles the renderer draws as one face."""
+"""Pairs of triangles that the renderer draws as one face, and those that it does not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the renderer leaves out by rooms and openings changes no pixel."""
+"""Leaving things out by rooms and openings changes no pixel."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What an answerer is shown of a navigator's own walks is what evaluation answers from."""
+"""An answerer learns from the same frames of a navigator's own walks as evaluation answers from."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What researchers expect of a stage's training: it resumes to the bit, stops early, keeps the best, and takes its switches."""
+"""Training of a stage resumes to the bit, stops early, keeps the best, and takes its switches."""
 
 import os
 import signal
