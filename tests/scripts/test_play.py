@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -23,13 +22,9 @@ from eqa.data.demonstrations.storage import Demonstrations
 from eqa.envs.actions import Action
 from eqa.models.evaluation.human import picture
 from eqa.scripts.play import Handler, PlayServer, main
+from tests.helpers.browser import open_browser
 from tests.helpers.human_game import make_game, make_replays
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900",
-)  # fmt: skip
 SECONDS = 20
 
 
@@ -143,17 +138,8 @@ def test_walks_are_joined_by_a_command(tmp_path: Path, capsys, monkeypatch: pyte
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which("chromedriver")
-    if not found or not driver:
-        pytest.skip("no browser: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = found
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
+    with open_browser(tmp_path / "profile") as browser:
+        yield browser
 
 
 def test_a_person_walks_stops_answers_and_looks_at_the_walk_again(
