@@ -9,16 +9,23 @@ Axes: V vertices, F faces.
 """
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 from eqa.envs.files import atomic_write
 from eqa.envs.house.build import build_scene
-from eqa.envs.house.catalog import ASSETS
-from eqa.envs.house.export import COPYRIGHT, GENERATOR, Label, house_glb, labels, local_mesh, room_nodes
-from eqa.envs.house.generator import HUMAN_HOMES
+from eqa.envs.house.export import (
+    COPYRIGHT,
+    GENERATOR,
+    Label,
+    check_id,
+    credits_of,
+    house_glb,
+    labels,
+    local_mesh,
+    room_nodes,
+)
 from eqa.envs.house.house import House
 from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.gltf import Glb
@@ -35,8 +42,7 @@ def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
 
     ValueError for a house whose id is no file name.
     """
-    if Path(house.id).name != house.id:
-        raise ValueError(f"house id: expected a file name without folders, got {house.id!r}; rename it in its file")
+    check_id(house)
     scene = build_scene(house, catalog)
     named = labels(house, scene)
     contents = {
@@ -46,16 +52,12 @@ def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
         f"{house.id}.semantic.txt": semantic_text(named).encode(),
         f"{house.id}{STAGE}": _json(stage_config(house.id)),
         DATASET: _json({"stages": {"paths": {".json": [f"*{STAGE}"]}}}),
+        **{name: text.encode() for name, text in credits_of(house).items()},
     }
     for name, content in contents.items():
         with atomic_write(folder / name) as aside:
             aside.write_bytes(content)
-    credits = {"ATTRIBUTION.md": ASSETS}
-    if (HUMAN_HOMES / f"{house.id}.json").is_file():
-        credits["ATTRIBUTION.homes.md"] = HUMAN_HOMES
-    for name, source in credits.items():
-        shutil.copyfile(source / "ATTRIBUTION.md", folder / name)
-    return [folder / name for name in (*contents, *credits)]
+    return [folder / name for name in contents]
 
 
 def semantic_color(instance_id: int) -> tuple[int, int, int]:

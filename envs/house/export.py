@@ -10,12 +10,14 @@ Axes: V vertices, F faces, I instances.
 import functools
 import io
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from PIL import Image
 
-from eqa.envs.house.catalog import CLASSES
+from eqa.envs.house.catalog import ASSETS, CLASSES
+from eqa.envs.house.generator import HUMAN_HOMES
 from eqa.envs.house.house import House
 from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.gltf import Glb
@@ -56,6 +58,20 @@ def house_glb(house: House, scene: Scene, catalog: Catalog, *, both_sides: bool 
     writer = _SceneWriter(glb, scene, catalog, both_sides)
     placed = [{"mesh": writer.mesh(i), **_placement(scene, i)} for i in range(len(scene.instances.mesh))]
     return glb.to_bytes(room_nodes(glb, house, labels(house, scene), placed))
+
+
+def check_id(house: House) -> None:
+    """ValueError for a house whose id is no file name."""
+    if Path(house.id).name != house.id:
+        raise ValueError(f"house id: expected a file name without folders, got {house.id!r}; rename it in its file")
+
+
+def credits_of(house: House) -> dict[str, str]:
+    """Authors and licences of a house's furniture, and of the house if people designed it: texts by file names."""
+    credits = {"ATTRIBUTION.md": ASSETS}
+    if (HUMAN_HOMES / f"{house.id}.json").is_file():
+        credits["ATTRIBUTION.homes.md"] = HUMAN_HOMES
+    return {name: (source / "ATTRIBUTION.md").read_text(encoding="utf-8") for name, source in credits.items()}
 
 
 def labels(house: House, scene: Scene) -> list[Label]:
