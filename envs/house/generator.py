@@ -1,6 +1,8 @@
-"""`generate_house` and `make_houses`: houses as a function of generator version, seed, split and index.
+"""`generate_house` and `make_houses`: houses as a function of generator version, style, seed, split and index.
 
-Splits draw from disjoint streams, so no house is in two of them, and a larger set contains the smaller ones.
+Splits and styles draw from disjoint streams, so no house is in two of them, and a larger set contains the smaller ones.
+The styles `paper` (300 to 800 m2) and `everyday` (40 to 250 m2) take turns in `mixed`: its house n is house n of `paper`
+where n is even and of `everyday` where it is odd, in the same file.
 """
 
 import json
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from eqa.envs.files import code_fingerprint, file_fingerprint, fingerprint
 from eqa.envs.house.catalog import ASSETS, load_catalog
+from eqa.envs.house.everyday_plan import draw_everyday_plan, everyday_rules
 from eqa.envs.house.furnish import furnish, furnishing_rules
 from eqa.envs.house.house import House
 from eqa.envs.house.plan import HEIGHT_M, draw_plan, room_rules
@@ -18,6 +21,8 @@ from eqa.envs.house.validate import validate
 from eqa.envs.workers import in_workers
 
 SPLITS = ("train", "val", "test")
+PAPER, MIXED = "paper", "mixed"
+STYLES = (PAPER, "everyday", MIXED)
 HUMAN = "human"  # a further split, for testing only: homes that people designed, shipped with the project
 HUMAN_HOMES = ASSETS / "human"
 
@@ -25,9 +30,10 @@ HUMAN_HOMES = ASSETS / "human"
 def _digest() -> str:
     """8 digits that change with all that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
-    names = ("random_stream", "plan", "openings", "geometry", "room_space", "placing", "furnish", "generator")
+    names = ("random_stream", "canvas", "plan", "openings", "everyday_plan", "everyday_openings", "geometry")
+    names += ("room_space", "placing", "furnish", "generator")
     code = [code_fingerprint(here / f"{name}.py") for name in names]
-    rules = [json.dumps(document) for document in (room_rules(), furnishing_rules())]  # their order counts
+    rules = [json.dumps(document) for document in (room_rules(), everyday_rules(), furnishing_rules())]  # order counts
     return fingerprint([code, rules, file_fingerprint(ASSETS / "catalog.json")])[:8]
 
 
@@ -38,20 +44,36 @@ def house_id(split: str, index: int) -> str:
     return f"{split}-{index:05d}"
 
 
-def house_path(root: Path, *, seed: int, split: str, index: int) -> Path:
-    """Path of a house's file under the data root."""
-    return Path(root) / "houses" / f"{GENERATOR}-seed{seed}" / split / f"{house_id(split, index)}.json"
+def identity_of(seed: int, style: str = PAPER) -> str:
+    """All that the houses of a seed and style depend on. ValueError for a style that is not one of STYLES."""
+    if style not in STYLES:
+        raise ValueError(f"style: expected one of {', '.join(STYLES)}, got {style!r}")
+    return f"{GENERATOR} {style} seed {seed}"
 
 
-def generate_house(*, seed: int, split: str, index: int) -> House:
-    """A furnished, valid house. ValueError for a split that is not one of SPLITS, or a negative number."""
+def style_of(style: str, index: int) -> str:
+    """The style of house `index`: `style`, or that whose turn it is in `mixed`. ValueError as `identity_of`."""
+    identity_of(0, style)
+    return STYLES[index % 2] if style == MIXED else style
+
+
+def house_path(root: Path, *, seed: int, split: str, index: int, style: str = PAPER) -> Path:
+    """Path of a house's file under the data root, in the folder of its own style."""
+    folder = Path(root) / "houses" / f"{GENERATOR}-seed{seed}" / style_of(style, index)
+    return folder / split / f"{house_id(split, index)}.json"
+
+
+def generate_house(*, seed: int, split: str, index: int, style: str = PAPER) -> House:
+    """A furnished, valid house. ValueError for a split or style that is unknown, or a negative number."""
     if split not in SPLITS:
         raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
     if seed < 0 or index < 0:
         raise ValueError(f"seed and index: expected whole numbers from 0, got {seed} and {index}")
-    dice = Dice([seed, SPLITS.index(split), index])
-    rooms, walls, openings = draw_plan(dice)
-    empty = House(house_id(split, index), f"{GENERATOR} seed {seed}", HEIGHT_M, rooms, walls, openings)
+    style = style_of(style, index)
+    stream = [seed, SPLITS.index(split), index]
+    dice = Dice(stream if style == PAPER else [*stream, STYLES.index(style)])
+    rooms, walls, openings = draw_plan(dice) if style == PAPER else draw_everyday_plan(dice)
+    empty = House(house_id(split, index), identity_of(seed, style), HEIGHT_M, rooms, walls, openings)
     house = furnish(dice, empty, load_catalog())
     validate(house)
     return house
@@ -62,8 +84,8 @@ def human_homes() -> list[Path]:
     return sorted(HUMAN_HOMES.glob(f"{HUMAN}-*.json"))
 
 
-def load_house(root: Path, *, seed: int, split: str, index: int) -> House:
-    """Reads a house that `make_houses` wrote, or one of split "human", whatever the seed.
+def load_house(root: Path, *, seed: int, split: str, index: int, style: str = PAPER) -> House:
+    """Reads a house that `make_houses` wrote, or one of split "human", whatever the seed and style.
 
     ValueError where there is none or it is damaged.
     """
@@ -72,7 +94,7 @@ def load_house(root: Path, *, seed: int, split: str, index: int) -> House:
         if not 0 <= index < len(paths):
             raise ValueError(f"index: expected 0 to {len(paths) - 1} for the split {HUMAN!r}, got {index}")
         return House.load(paths[index])
-    path = house_path(root, seed=seed, split=split, index=index)
+    path = house_path(root, seed=seed, split=split, index=index, style=style)
     if not path.is_file():
         raise ValueError(f"{path}: no such house; python scripts/make_houses.py makes it")
     return House.load(path)
@@ -84,6 +106,7 @@ def make_houses(
     split: str,
     count: int,
     seed: int = 0,
+    style: str = PAPER,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
@@ -91,11 +114,11 @@ def make_houses(
 
     `progress(done, total)` is called after each house. A killed call goes on where it was when it is made again.
     """
-    paths = [house_path(root, seed=seed, split=split, index=index) for index in range(count)]
+    paths = [house_path(root, seed=seed, split=split, index=index, style=style) for index in range(count)]
     missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
     done = count - len(missing)
     progress(done, count)
-    for _ in in_workers(partial(_make_one, root, seed, split), missing, workers=workers):
+    for _ in in_workers(partial(_make_one, root, seed, style, split), missing, workers=workers):
         done += 1
         progress(done, count)
     return paths
@@ -111,6 +134,6 @@ def _is_whole(path: Path) -> bool:
     return True
 
 
-def _make_one(root: Path, seed: int, split: str, index: int) -> None:
-    house = generate_house(seed=seed, split=split, index=index)
-    house.save(house_path(root, seed=seed, split=split, index=index))
+def _make_one(root: Path, seed: int, style: str, split: str, index: int) -> None:
+    house = generate_house(seed=seed, split=split, index=index, style=style)
+    house.save(house_path(root, seed=seed, split=split, index=index, style=style))

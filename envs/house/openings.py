@@ -21,7 +21,7 @@ def wall_length_m(wall: Wall) -> float:
 
 def add_doors(dice: Dice, types: list[str], walls: list[Wall]) -> list[Opening] | None:
     """Doors, doorways, the entrance and a garage's gate; None where some room cannot be reached."""
-    shared = _longest_shared(walls)
+    shared = longest_shared(walls)
     chosen = _pairs_to_connect(dice, types, walls, shared)
     if chosen is None:
         return None
@@ -42,12 +42,12 @@ def add_doors(dice: Dice, types: list[str], walls: list[Wall]) -> list[Opening] 
     return openings
 
 
-def _longest_shared(walls: list[Wall]) -> dict[tuple[int, int], int]:
-    """The longest wall between each pair of rooms, if a door fits."""
+def longest_shared(walls: list[Wall], *, above_m: float = 1.49) -> dict[tuple[int, int], int]:
+    """The longest wall between each pair of rooms, if it is longer than a door needs."""
     longest: dict[tuple[int, int], int] = {}
     for place, wall in enumerate(walls):
         pair = (min(wall.rooms), max(wall.rooms))
-        best = wall_length_m(walls[longest[pair]]) if pair in longest else 1.49
+        best = wall_length_m(walls[longest[pair]]) if pair in longest else above_m
         if pair[0] >= 0 and wall_length_m(wall) > best:
             longest[pair] = place
     return longest
@@ -61,7 +61,7 @@ def _pairs_to_connect(
     bathrooms = [room for room, kind in enumerate(types) if kind == "bathroom"]
     for room in range(1, len(types)):
         if types[room] in OUTDOORS:
-            chosen.append(_way_out(room, types, walls, shared))
+            chosen.append(way_out(room, types, walls, shared))
             continue
         beds = [b for b, kind in enumerate(types) if kind == "bedroom" and (min(room, b), max(room, b)) in shared]
         if len(bathrooms) > 1 and room == bathrooms[-1] and beds and dice.chance(0.6):
@@ -77,7 +77,7 @@ def _pairs_to_connect(
     return _complete(types, shared, chosen)
 
 
-def _way_out(outdoors: int, types: list[str], walls: list[Wall], shared: dict[tuple[int, int], int]) -> tuple[int, int]:
+def way_out(outdoors: int, types: list[str], walls: list[Wall], shared: dict[tuple[int, int], int]) -> tuple[int, int]:
     """The pair of a patio or balcony and the room that it has the longest wall with."""
     inside = [pair for pair in shared if pair[1] == outdoors and types[pair[0]] not in OUTDOORS]
     return max(inside, key=lambda pair: wall_length_m(walls[shared[pair]]))
@@ -128,7 +128,7 @@ def _passage(dice: Dice, types: list[str], walls: list[Wall], place: int, others
     leaf = not public and dice.chance(0.8) or any(kind in ("bathroom", "garage") for kind in kinds)
     into_right = _privacy(kinds[1]) > _privacy(kinds[0])
     top = DOOR_TOP_M if leaf or "elevator" in kinds or dice.chance(0.5) else 2.3
-    kind = "door" if leaf and not _crowded(walls, place, offset, others) else "doorway"
+    kind = "door" if leaf and not crowded(walls, place, offset, others) else "doorway"
     return Opening(kind, place, offset, width, 0.0, top, hinge_at_end=shift > 0, into_right=into_right)
 
 
@@ -141,11 +141,11 @@ def _point(wall: Wall, offset_m: float) -> tuple[float, float]:
     return tuple(a + (b - a) * share for a, b in zip(wall.start, wall.end, strict=True))
 
 
-def _crowded(walls: list[Wall], place: int, offset: float, others: list[Opening]) -> bool:
+def crowded(walls: list[Wall], place: int, offset: float, others: list[Opening], *, within_m: float = 1.7) -> bool:
     """True if the leaf could swing into that of another door."""
     x, z = _point(walls[place], offset)
     near = [_point(walls[other.wall], other.offset_m) for other in others if other.kind == "door"]
-    return any(max(abs(x - a), abs(z - b)) < 1.7 for a, b in near)
+    return any(max(abs(x - a), abs(z - b)) < within_m for a, b in near)
 
 
 def _in_middle(place: int, walls: list[Wall], width_m: float) -> Opening:

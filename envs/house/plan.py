@@ -9,24 +9,24 @@ Plan directions: x to the right, z downwards (seen from above).
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
+from eqa.envs.house.canvas import EMPTY, Canvas, crop, outline_of, touches_at_a_corner, walls_of
 from eqa.envs.house.house import Opening, Room, Wall
 from eqa.envs.house.openings import OUTDOORS, add_doors, add_windows
 from eqa.envs.house.random_stream import Dice
 
-WALL_THICKNESS_M = 0.14
 HEIGHT_M = 2.7
 AREA_M2 = (300.0, 800.0)  # of rooms with a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
-_ORIGIN = 600  # cell of the canvas where x = 0 or z = 0
-_EMPTY = -1
 _WHOLE = ("bathroom", "garage", "kitchen", "elevator")  # rooms that stay rectangles
 
+Plan = tuple[list[Room], list[Wall], list[Opening]]
+OpeningsOf = Callable[[Dice, list[str], list[Wall], list], list[Opening] | None]
 Frame = Callable[[int, int, int, int], tuple[int, int, int, int]]  # (u0, u1, v0, v1) along and away from a corridor
 
 
@@ -36,7 +36,7 @@ def room_rules() -> dict:
     return yaml.safe_load((Path(__file__).parent / "rooms.yaml").read_text())
 
 
-def draw_plan(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]]:
+def draw_plan(dice: Dice) -> Plan:
     """Draws until a plan works: all rooms whole and reachable, the total area within AREA_M2."""
     for _ in range(500):
         plan = _attempt(dice)
@@ -52,53 +52,47 @@ class _Slot:
     depth: int
 
 
-class _Canvas:
-    """Room labels on a grid of decimetres; a rectangle is painted only on empty cells."""
-
-    def __init__(self) -> None:
-        self.labels = np.full((2 * _ORIGIN, 2 * _ORIGIN), _EMPTY, np.int16)
-        self.types: list[str] = []
-
-    def paint(self, kind: str, rectangle: tuple[int, int, int, int], label: int | None = None) -> int:
-        x0, x1, z0, z1 = (value + _ORIGIN for value in rectangle)
-        if label is None:
-            label = len(self.types)
-            self.types.append(kind)
-        assert min(x0, z0) > 0 and max(x1, z1) < 2 * _ORIGIN, "a room beyond the canvas"
-        window = self.labels[z0:z1, x0:x1]
-        window[window == _EMPTY] = label
-        return label
-
-
-def _attempt(dice: Dice) -> tuple[list[Room], list[Wall], list[Opening]] | None:
+def _attempt(dice: Dice) -> Plan | None:
     program = _program(dice)
-    canvas = _Canvas()
+    canvas = Canvas()
     shape = dice.weighted({"straight": 3.0, "bent": 3.0, "lobby": 2.0})
     if shape == "bent":
         _lay_out_bent(dice, canvas, program)
     else:
         _lay_out_straight(dice, canvas, program, around_lobby=shape == "lobby")
-    types = canvas.types
     if not AREA_M2[0] <= float((canvas.labels >= 0).sum()) / 100 <= AREA_M2[1]:
         return None
-    labels = _add_outdoors(dice, _crop(canvas.labels), types)
+    return finished(dice, canvas, room_rules()["types"], _openings)
+
+
+def finished(dice: Dice, canvas: Canvas, outdoors: Mapping[str, dict], openings_of: OpeningsOf) -> Plan | None:
+    """The painted rooms as a plan: with patio and balcony by the rules `outdoors`, turned, with openings and surfaces.
+
+    `openings_of(dice, types, walls, polygons)` may be None, where some room cannot be reached; then the plan is None.
+    """
+    types = canvas.types
+    labels = _add_outdoors(dice, crop(canvas.labels), types, outdoors)
     if dice.chance(0.5):
         labels = labels[::-1]
     if dice.chance(0.5):
         labels = labels[:, ::-1]
     if dice.chance(0.5):
         labels = labels.T
-    polygons = [_outline(labels, label) for label in range(len(types))]
-    if _touches_at_a_corner(labels) or None in polygons:
+    polygons = [outline_of(labels, label) for label in range(len(types))]
+    if touches_at_a_corner(labels) or None in polygons:
         return None
-    walls = _parapets(dice, _walls(labels), types)
-    openings = add_doors(dice, types, walls)
+    walls = _parapets(dice, walls_of(labels), types)
+    openings = openings_of(dice, types, walls, polygons)
     if openings is None:
         return None
-    openings += add_windows(dice, types, walls, openings, room_rules()["types"])
     facade = dice.weighted(room_rules()["walls"]["facade"])
     rooms = [_room(dice, kind, polygon, facade) for kind, polygon in zip(types, polygons, strict=True)]
     return rooms, walls, openings
+
+
+def _openings(dice: Dice, types: list[str], walls: list[Wall], _: list) -> list[Opening] | None:
+    doors = add_doors(dice, types, walls)
+    return None if doors is None else doors + add_windows(dice, types, walls, doors, room_rules()["types"])
 
 
 def _program(dice: Dice) -> list[str]:
@@ -153,7 +147,7 @@ def _stretch(slots: list[_Slot], length: int) -> None:
         missing -= share
 
 
-def _paint_row(dice: Dice, canvas: _Canvas, frame: Frame, slots: list[_Slot], start: int) -> None:
+def _paint_row(dice: Dice, canvas: Canvas, frame: Frame, slots: list[_Slot], start: int) -> None:
     """Paints a row. The space behind a bathroom or elevator may go to the neighbour, which becomes L-shaped."""
     labels: list[int] = []
     ends = []
@@ -185,7 +179,7 @@ def _deal(dice: Dice, slots_of: Callable[[list[str]], list[_Slot]], types: list[
     return rows
 
 
-def _lay_out_straight(dice: Dice, canvas: _Canvas, program: list[str], *, around_lobby: bool) -> None:
+def _lay_out_straight(dice: Dice, canvas: Canvas, program: list[str], *, around_lobby: bool) -> None:
     """A straight corridor, or a long lobby, with a row of rooms on both sides and perhaps a room at each end."""
     scale = dice.uniform(0.9, 1.6)
     across = dice.integer(36, 48) if around_lobby else dice.integer(15, 24)
@@ -222,7 +216,7 @@ def _cap(dice: Dice, kind: str, across: int, scale: float, limit: tuple[int, int
     return max(least, round(area / (before + across + after))), before, after
 
 
-def _lay_out_bent(dice: Dice, canvas: _Canvas, program: list[str]) -> None:
+def _lay_out_bent(dice: Dice, canvas: Canvas, program: list[str]) -> None:
     """A corridor with a right angle: rows outside and inside of both arms, the living room at the first end."""
     scale = dice.uniform(0.9, 1.6)
     across, down = dice.integer(15, 24), dice.integer(15, 24)
@@ -260,21 +254,21 @@ def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]], facade: str
     return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]), dice.weighted(rules["ceilings"]))
 
 
-def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str]) -> np.ndarray:
+def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str], rules: Mapping[str, dict]) -> np.ndarray:
     """Labels with a patio and a balcony before outer walls, if there is room; adds their `types`."""
     for kind in OUTDOORS:
-        rule = room_rules()["types"][kind]
+        rule = rules[kind]
         if not dice.chance(*rule["chance"]):
             continue
         depth = round(dice.uniform(*rule["depth"]) * 10)
         width = min(max(round(dice.uniform(*rule["area"]) * 100 / depth), round(rule["min_width"] * 10)), 120)
-        labels = np.pad(labels, depth, constant_values=_EMPTY)
+        labels = np.pad(labels, depth, constant_values=EMPTY)
         for window in _places_outside(dice, labels, types, rule, (width, depth)):
-            if (labels[window] == _EMPTY).all():
+            if (labels[window] == EMPTY).all():
                 labels[window] = len(types)
                 types.append(kind)
                 break
-        labels = _crop(labels)
+        labels = crop(labels)
     return labels
 
 
@@ -283,7 +277,7 @@ def _places_outside(
 ) -> Iterator[tuple[slice, slice]]:
     """Rectangles along the outer wall of a room that leads there, most wanted rooms first."""
     width, depth = size
-    outer = [wall for wall in _walls(labels) if -1 in wall.rooms and types[max(wall.rooms)] in rule["onto"]]
+    outer = [wall for wall in walls_of(labels) if -1 in wall.rooms and types[max(wall.rooms)] in rule["onto"]]
     order = {kind: place for place, kind in enumerate(rule["onto"])}
     for wall in sorted(dice.shuffled(outer), key=lambda wall: order[types[max(wall.rooms)]]):
         (x0, z0), (x1, z1) = ((round(x * 10), round(z * 10)) for x, z in (wall.start, wall.end))
@@ -313,73 +307,3 @@ def _parapets(dice: Dice, walls: list[Wall], types: list[str]) -> list[Wall]:
         kinds = [types[room] for room in wall.rooms if room >= 0]
         low.append(replace(wall, **styles[kinds[0]]) if all(kind in OUTDOORS for kind in kinds) else wall)
     return low
-
-
-def _crop(labels: np.ndarray) -> np.ndarray:
-    """The painted part with a border of one empty cell."""
-    rows, columns = np.flatnonzero((labels >= 0).any(1)), np.flatnonzero((labels >= 0).any(0))
-    return labels[rows[0] - 1 : rows[-1] + 2, columns[0] - 1 : columns[-1] + 2]
-
-
-def _touches_at_a_corner(labels: np.ndarray) -> bool:
-    """True if a room, or the outside, meets itself across a corner only."""
-    a, b, c, d = labels[:-1, :-1], labels[:-1, 1:], labels[1:, :-1], labels[1:, 1:]
-    return bool((((a == d) & (a != b) & (a != c)) | ((b == c) & (b != a) & (b != d))).any())
-
-
-def _outline(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
-    """Corners of a room, counter-clockwise seen from above; None if it is not one piece without holes."""
-    inside = np.pad(labels == label, 1)
-    follow: dict[tuple[int, int], tuple[int, int]] = {}
-    # The room is on the left: its lower side runs to the right, its right side upwards, and so on.
-    sides = (
-        (inside[:-1] & ~inside[1:], lambda r, c: ((c, r + 1), (c + 1, r + 1))),
-        (inside[1:] & ~inside[:-1], lambda r, c: ((c + 1, r + 1), (c, r + 1))),
-        (inside[:, :-1] & ~inside[:, 1:], lambda r, c: ((c + 1, r + 1), (c + 1, r))),
-        (inside[:, 1:] & ~inside[:, :-1], lambda r, c: ((c + 1, r), (c + 1, r + 1))),
-    )
-    for edges, ends in sides:
-        for row, column in zip(*np.nonzero(edges), strict=True):
-            start, end = ends(int(row), int(column))
-            if start in follow:
-                return None
-            follow[start] = end
-    if not follow:
-        return None
-    first = min(follow)
-    path, point = [first], follow[first]
-    while point != first:
-        path.append(point)
-        point = follow[point]
-    if len(path) != len(follow):
-        return None
-    turns = [
-        path[i]
-        for i in range(len(path))
-        if (path[i][0] - path[i - 1][0], path[i][1] - path[i - 1][1])
-        != (path[(i + 1) % len(path)][0] - path[i][0], path[(i + 1) % len(path)][1] - path[i][1])
-    ]
-    return [((x - 1) / 10, (z - 1) / 10) for x, z in turns]
-
-
-def _walls(labels: np.ndarray) -> list[Wall]:
-    """One wall for each straight run between the same two rooms (or a room and the outside)."""
-    walls = []
-    for upper, lower, across in ((labels[:-1], labels[1:], False), (labels[:, :-1].T, labels[:, 1:].T, True)):
-        for line in np.flatnonzero((upper != lower).any(axis=1)).tolist():
-            first, second = upper[line].tolist(), lower[line].tolist()
-            start = 0
-            for end in range(1, len(first) + 1):
-                if end < len(first) and (first[end], second[end]) == (first[start], second[start]):
-                    continue
-                if first[start] != second[start]:
-                    walls.append(_wall(line + 1, start, end, (first[start], second[start]), across))
-                start = end
-    return walls
-
-
-def _wall(line: int, start: int, end: int, rooms: tuple[int, int], across: bool) -> Wall:
-    """`rooms` are above and below a horizontal run, or on the left and right of a vertical one (as drawn on paper)."""
-    if across:
-        return Wall((line / 10, start / 10), (line / 10, end / 10), WALL_THICKNESS_M, (rooms[1], rooms[0]))
-    return Wall((start / 10, line / 10), (end / 10, line / 10), WALL_THICKNESS_M, rooms)

@@ -1,0 +1,100 @@
+"""`Canvas`: rooms painted on a grid of 0.1 m, and the outlines and walls that follow from it.
+
+Axes: the grid's rows run along z, its columns along x. Whole numbers make plans exact on every machine.
+"""
+
+import numpy as np
+
+from eqa.envs.house.house import Wall
+
+WALL_THICKNESS_M = 0.14
+EMPTY = -1
+_ORIGIN = 600  # cell of the canvas where x = 0 or z = 0
+
+
+class Canvas:
+    """Room labels on a grid of decimetres; a rectangle is painted only on empty cells."""
+
+    def __init__(self) -> None:
+        self.labels = np.full((2 * _ORIGIN, 2 * _ORIGIN), EMPTY, np.int16)
+        self.types: list[str] = []
+
+    def paint(self, kind: str, rectangle: tuple[int, int, int, int], label: int | None = None) -> int:
+        x0, x1, z0, z1 = (value + _ORIGIN for value in rectangle)
+        if label is None:
+            label = len(self.types)
+            self.types.append(kind)
+        assert min(x0, z0) > 0 and max(x1, z1) < 2 * _ORIGIN, "a room beyond the canvas"
+        window = self.labels[z0:z1, x0:x1]
+        window[window == EMPTY] = label
+        return label
+
+
+def crop(labels: np.ndarray) -> np.ndarray:
+    """The painted part with a border of one empty cell."""
+    rows, columns = np.flatnonzero((labels >= 0).any(1)), np.flatnonzero((labels >= 0).any(0))
+    return labels[rows[0] - 1 : rows[-1] + 2, columns[0] - 1 : columns[-1] + 2]
+
+
+def touches_at_a_corner(labels: np.ndarray) -> bool:
+    """True if a room, or the outside, meets itself across a corner only."""
+    a, b, c, d = labels[:-1, :-1], labels[:-1, 1:], labels[1:, :-1], labels[1:, 1:]
+    return bool((((a == d) & (a != b) & (a != c)) | ((b == c) & (b != a) & (b != d))).any())
+
+
+def outline_of(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
+    """Corners of a room, counter-clockwise seen from above; None if it is not one piece without holes."""
+    inside = np.pad(labels == label, 1)
+    follow: dict[tuple[int, int], tuple[int, int]] = {}
+    # The room is on the left: its lower side runs to the right, its right side upwards, and so on.
+    sides = (
+        (inside[:-1] & ~inside[1:], lambda r, c: ((c, r + 1), (c + 1, r + 1))),
+        (inside[1:] & ~inside[:-1], lambda r, c: ((c + 1, r + 1), (c, r + 1))),
+        (inside[:, :-1] & ~inside[:, 1:], lambda r, c: ((c + 1, r + 1), (c + 1, r))),
+        (inside[:, 1:] & ~inside[:, :-1], lambda r, c: ((c + 1, r), (c + 1, r + 1))),
+    )
+    for edges, ends in sides:
+        for row, column in zip(*np.nonzero(edges), strict=True):
+            start, end = ends(int(row), int(column))
+            if start in follow:
+                return None
+            follow[start] = end
+    if not follow:
+        return None
+    first = min(follow)
+    path, point = [first], follow[first]
+    while point != first:
+        path.append(point)
+        point = follow[point]
+    if len(path) != len(follow):
+        return None
+    turns = [
+        path[i]
+        for i in range(len(path))
+        if (path[i][0] - path[i - 1][0], path[i][1] - path[i - 1][1])
+        != (path[(i + 1) % len(path)][0] - path[i][0], path[(i + 1) % len(path)][1] - path[i][1])
+    ]
+    return [((x - 1) / 10, (z - 1) / 10) for x, z in turns]
+
+
+def walls_of(labels: np.ndarray) -> list[Wall]:
+    """One wall for each straight run between the same two rooms (or a room and the outside)."""
+    walls = []
+    for upper, lower, across in ((labels[:-1], labels[1:], False), (labels[:, :-1].T, labels[:, 1:].T, True)):
+        for line in np.flatnonzero((upper != lower).any(axis=1)).tolist():
+            first, second = upper[line].tolist(), lower[line].tolist()
+            start = 0
+            for end in range(1, len(first) + 1):
+                if end < len(first) and (first[end], second[end]) == (first[start], second[start]):
+                    continue
+                if first[start] != second[start]:
+                    walls.append(_wall(line + 1, start, end, (first[start], second[start]), across))
+                start = end
+    return walls
+
+
+def _wall(line: int, start: int, end: int, rooms: tuple[int, int], across: bool) -> Wall:
+    """`rooms` are above and below a horizontal run, or on the left and right of a vertical one (as drawn on paper)."""
+    if across:
+        return Wall((line / 10, start / 10), (line / 10, end / 10), WALL_THICKNESS_M, (rooms[1], rooms[0]))
+    return Wall((start / 10, line / 10), (end / 10, line / 10), WALL_THICKNESS_M, rooms)

@@ -1,0 +1,226 @@
+"""`add_openings`: doors and windows of an everyday plan.
+
+The hallway leads to the rooms along it; living room, dining room and kitchen open into each other. Nobody walks through a
+bedroom or a bathroom, except to a bathroom of the bedroom's own. Rooms to live in have windows by their area.
+"""
+
+from collections.abc import Mapping
+
+from eqa.envs.house.geometry import signed_area
+from eqa.envs.house.house import Opening, Wall
+from eqa.envs.house.openings import DOOR_TOP_M, OUTDOORS, crowded, longest_shared, wall_length_m, way_out
+from eqa.envs.house.random_stream import Dice
+
+_CORNER_M = 0.16  # least distance of an opening from the end of its wall, which is on the next wall's centre line
+_WALL_M = 1.07  # least length of a wall with a door
+_LIVING = ("living room", "dining room", "kitchen")
+_LIT = (*_LIVING, "bedroom", "office", "gym")
+_THROUGH = ("hallway", "lobby", "living room", "dining room", "kitchen", "office", "gym")  # ways to others, best first
+
+Pair = tuple[int, int]
+
+
+def add_openings(
+    rules: Mapping, dice: Dice, types: list[str], walls: list[Wall], polygons: list[list[tuple[float, float]]]
+) -> list[Opening] | None:
+    """All openings; None where a room cannot be reached, or one to live in cannot be lit."""
+    shared = longest_shared(walls, above_m=_WALL_M)
+    areas = [signed_area(polygon) for polygon in polygons]
+    pairs = _pairs(dice, types, areas, walls, shared)
+    entrance = None if pairs is None else _entrance(dice, types, walls, rules["doors"])
+    if entrance is None:
+        return None
+    openings: list[Opening] = []
+    for pair in pairs:
+        openings.append(_passage(dice, types, walls, shared[pair], openings, rules["doors"]))
+    openings.append(entrance)
+    for room, kind in enumerate(types):
+        if kind == "garage":
+            gate = _gate(walls, room)
+            if gate is None:
+                return None
+            openings.append(gate)
+    for room, kind in enumerate(types):
+        if kind in OUTDOORS:
+            continue
+        found = _windows(dice, room, kind, areas[room], types, walls, openings, rules)
+        if kind in _LIT and not found:
+            return None
+        openings += found
+    return openings
+
+
+def _pairs(
+    dice: Dice, types: list[str], areas: list[float], walls: list[Wall], shared: Mapping[Pair, int]
+) -> list[Pair] | None:
+    """Rooms that an opening joins."""
+    chosen: list[Pair] = []
+    hubs = [room for room, kind in enumerate(types) if kind in ("hallway", "lobby")]
+    bathrooms = [room for room, kind in enumerate(types) if kind == "bathroom"]
+    joined = [pair for pair in shared if all(types[room] in _LIVING for room in pair) and dice.chance(0.8)]
+    chosen += joined
+    for room, kind in enumerate(types):
+        if kind in OUTDOORS:
+            ways = [pair for pair in shared if pair[1] == room and types[pair[0]] not in OUTDOORS]
+            if not ways:
+                return None
+            chosen.append(way_out(room, types, walls, shared))
+            continue
+        beds = [bed for bed, other in enumerate(types) if other == "bedroom" and _pair(bed, room) in shared]
+        own = kind == "bathroom" and len(bathrooms) > 1 and beds and areas[room] > 3.5 and dice.chance(0.5)
+        if own and not any(_pair(bed, other) in chosen for bed in beds for other in bathrooms):
+            chosen.append(_pair(beds[0], room))
+            continue
+        found = [_pair(hub, room) for hub in hubs if hub != room and _pair(hub, room) in shared]
+        open_already = kind in ("kitchen", "dining room") and any(room in pair for pair in joined)
+        if found and found[0] not in chosen and not (open_already and dice.chance(0.8)):
+            chosen.append(found[0])
+    return _complete(types, shared, chosen)
+
+
+def _pair(a: int, b: int) -> Pair:
+    return (min(a, b), max(a, b))
+
+
+def _complete(types: list[str], shared: Mapping[Pair, int], chosen: list[Pair]) -> list[Pair] | None:
+    """Adds ways, through the least private rooms, until every room is reached; None where only a bedroom leads on."""
+    while True:
+        reached = {0}
+        grown = True
+        while grown:
+            new = {room for pair in chosen if (pair[0] in reached) != (pair[1] in reached) for room in pair} - reached
+            reached |= new
+            grown = bool(new)
+        if len(reached) == len(types):
+            return chosen if _private(types, chosen) else None
+        ways = []
+        for pair in shared:
+            if (pair[0] in reached) != (pair[1] in reached):
+                here, there = pair if pair[0] in reached else pair[::-1]
+                if types[here] in _THROUGH:
+                    ways.append((_THROUGH.index(types[here]), pair))
+                elif types[here] == "bedroom" and types[there] == "bathroom":
+                    ways.append((len(_THROUGH), pair))
+        if not ways:
+            return None
+        chosen.append(min(ways)[1])
+
+
+def _private(types: list[str], chosen: list[Pair]) -> bool:
+    """True if some bathroom is reached without walking through a bedroom."""
+    return any(
+        types[a] == "bathroom" and types[b] != "bedroom" or types[b] == "bathroom" and types[a] != "bedroom"
+        for a, b in chosen
+    )
+
+
+def _passage(
+    dice: Dice, types: list[str], walls: list[Wall], place: int, others: list[Opening], widths: Mapping
+) -> Opening:
+    """A door or an opening without one; a door swings into the more private room, its leaf towards the corner."""
+    wall, length = walls[place], wall_length_m(walls[place])
+    kinds = [types[room] for room in wall.rooms]
+    room_for = length - 2 * _CORNER_M
+    leaf, name = True, "bathroom" if "bathroom" in kinds else "other"
+    if any(kind in OUTDOORS for kind in kinds):
+        leaf, name = False, "outdoors"
+    elif all(kind in (*_LIVING, "hallway", "lobby") for kind in kinds):
+        between_rooms = all(kind in (*_LIVING, "lobby") for kind in kinds)
+        leaf = "lobby" not in kinds and dice.chance(0.2 if between_rooms else 0.6)
+        if not leaf:
+            name = "wide" if between_rooms or "lobby" in kinds else "passage"
+    low, high = widths[name]
+    width = round(min(dice.uniform(low, min(high, max(low, 0.6 * room_for))), room_for), 2)
+    slack = length / 2 - _CORNER_M - width / 2
+    shift = dice.uniform(-1, 1)
+    if name in ("bathroom", "other") and dice.chance(0.8):
+        shift = 1.0 if shift > 0 else -1.0
+    offset = round(length / 2 + shift * slack, 2)
+    into_right = _privacy(kinds[1]) > _privacy(kinds[0])
+    top = DOOR_TOP_M if leaf or dice.chance(0.5) else 2.25
+    kind = "door" if leaf and not crowded(walls, place, offset, others, within_m=1.3) else "doorway"
+    return Opening(kind, place, offset, width, 0.0, top, hinge_at_end=shift > 0, into_right=into_right)
+
+
+def _privacy(kind: str) -> int:
+    return _THROUGH.index(kind) if kind in _THROUGH else len(_THROUGH)
+
+
+def _entrance(dice: Dice, types: list[str], walls: list[Wall], widths: Mapping) -> Opening | None:
+    """The front door, in the lobby if there is one, else at the hallway's end that is nearest to its beginning."""
+    for kind in ("lobby", "hallway"):
+        outer = [
+            place
+            for place, wall in enumerate(walls)
+            if -1 in wall.rooms and types[max(wall.rooms)] == kind and wall_length_m(wall) >= 1.2
+        ]
+        if outer:
+            place = dice.pick(outer)
+            length = wall_length_m(walls[place])
+            width = round(min(dice.uniform(*widths["entrance"]), length - 2 * _CORNER_M), 2)
+            slack = length / 2 - _CORNER_M - width / 2
+            return Opening(
+                "entrance", place, round(length / 2 + slack * dice.uniform(-1, 1), 2), width, 0.0, DOOR_TOP_M
+            )
+    return None
+
+
+def _gate(walls: list[Wall], room: int) -> Opening | None:
+    """A garage's gate, in the middle of its longest narrow side that faces outdoors."""
+    outer = [place for place, wall in enumerate(walls) if set(wall.rooms) == {room, -1}]
+    outer = [place for place in outer if wall_length_m(walls[place]) >= 2.8]
+    if not outer:
+        return None
+    place = min(outer, key=lambda place: (wall_length_m(walls[place]), place))
+    length = wall_length_m(walls[place])
+    return Opening("entrance", place, round(length / 2, 2), 4.6 if length >= 5.4 else 2.4, 0.0, DOOR_TOP_M)
+
+
+def _windows(
+    dice: Dice,
+    room: int,
+    kind: str,
+    area_m2: float,
+    types: list[str],
+    walls: list[Wall],
+    doors: list[Opening],
+    rules: Mapping,
+) -> list[Opening]:
+    """Windows in the room's outer walls, the longest first, until there is enough glass."""
+    rule = rules["types"][kind]
+    wanted_m2 = area_m2 * rules["daylight"] if kind in _LIT else 0.1 if dice.chance(0.75) else 0.0
+    bottom, top = rule["window"]
+    if kind in ("living room", "dining room") and dice.chance(0.4):
+        bottom = 0.15
+    found: list[Opening] = []
+    for place, start, end in sorted(_free(room, types, walls, doors), key=lambda span: (span[1] - span[2], span[0])):
+        glass_m2 = sum(window.width_m * (window.top_m - window.bottom_m) for window in found)
+        if glass_m2 >= wanted_m2 and not (kind in _LIT and dice.chance(0.3)):
+            continue
+        low, high = rule["glass"]
+        most = int((end - start + 0.4) / (low + 0.4))
+        missing = max(wanted_m2 - glass_m2, 0.5 * low)
+        count = min(max(1, most), 1 + int(missing / (high * (top - bottom))))
+        part = (end - start) / count
+        for number in range(count):
+            width = round(min(max(missing / count / (top - bottom), dice.uniform(low, high)), high, part - 0.1), 2)
+            centre = start + part * (number + 0.5)
+            found.append(Opening("window", place, round(centre, 2), width, bottom, top))
+    return found
+
+
+def _free(room: int, types: list[str], walls: list[Wall], doors: list[Opening]) -> list[tuple[int, float, float]]:
+    """Pieces of the room's outer walls in which a window fits: (wall, from, to), clear of doors."""
+    spans = []
+    for place, wall in enumerate(walls):
+        other = sum(wall.rooms) - room
+        if room not in wall.rooms or not (other == -1 or types[other] in OUTDOORS):
+            continue
+        start = 0.2
+        taken = [(d.offset_m - d.width_m / 2, d.offset_m + d.width_m / 2) for d in doors if d.wall == place]
+        length = wall_length_m(wall)
+        for low, high in [*sorted(taken), (length + 0.0, length)]:
+            if low - 0.2 - start >= 0.6:
+                spans.append((place, start, low - 0.2))
+            start = high + 0.2
+    return spans
