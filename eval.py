@@ -32,7 +32,9 @@ PLAYED_AS_TRAINED = (
     ("data", "balance"),
     ("data", "seed"),
     ("data", "path"),
+    ("env", "style"),
 )
+UNSAID = {"style": "paper"}  # of configurations that are older than the setting
 
 
 @hydra.main(version_base="1.3", config_path="configs", config_name="eval")
@@ -54,7 +56,8 @@ def main(cfg: DictConfig) -> None:
 def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
     """Plays a trained agent and the lines beside it; says where its data were others than `asked`."""
     for group, name in PLAYED_AS_TRAINED:
-        configurations = [configuration.get(group, {}) for configuration in (agent.config, asked)]
+        said = {name: UNSAID[name]} if name in UNSAID else {}
+        configurations = [said | configuration.get(group, {}) for configuration in (agent.config, asked)]
         trained, played = (_last_word(configuration.get(name)) for configuration in configurations)
         if trained != played and all(name in configuration for configuration in configurations):
             console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")

@@ -19,9 +19,19 @@ from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.envs.files import build_once, data_root, fingerprint
-from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, human_homes, load_house, make_houses
+from eqa.envs.house.generator import (
+    GENERATOR,
+    HUMAN,
+    PAPER,
+    SPLITS,
+    STYLES,
+    human_homes,
+    identity_of,
+    load_house,
+    make_houses,
+)
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseWorld, identity_of
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.workers import in_workers
 
@@ -29,19 +39,20 @@ from eqa.envs.workers import in_workers
 class GeneratedEQA(Source):
     """`houses` and `questions` are numbers by split; `encode` may be None if no demonstrations are needed.
 
+    `houses` may name a "style" as well, one of `styles`; it is `paper` where there is none.
     `question_set` is a set of questions.yaml; `balance` is the method of balancing answers, see
     `data.questions.balance`. `human_walks` is a file that scripts/play.py made of this source's training questions; it
     replaces their shortest walks. Without it each question is walked `walks` times, from as many starts. `world` has
-    the houses of `seed`, by default with the usual camera. ValueError for a world of other houses.
+    the houses of `seed` and the style, by default with the usual camera. ValueError for a world of other houses.
     """
 
-    splits = ALL_SPLITS
+    splits, styles = ALL_SPLITS, STYLES
 
     def __init__(
         self,
         *,
         seed: int,
-        houses: Mapping[str, int],
+        houses: Mapping[str, int | str],
         questions: Mapping[str, int],
         question_set: str = "eqa_v1",
         balance: str = "entropy",
@@ -55,27 +66,29 @@ class GeneratedEQA(Source):
         if walks < 1 or (human_walks and walks > 1):
             raise ValueError(f"walks: expected at least 1, and 1 where people's walks are learned from, got {walks}")
         self.num_houses, self.num_questions = dict(houses), dict(questions)
+        self.style = self.num_houses.pop("style", PAPER)
+        identity = identity_of(seed, self.style)
         for name, numbers in (("houses", self.num_houses), ("questions", self.num_questions)):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
                 raise ValueError(f"{name}: expected at least 1 for each of {SPLITS}, got {numbers}")
         self.root = data_root()
         if world is not None:
-            if world.identity != identity_of(seed):
+            if world.identity != identity:
                 raise ValueError(
-                    f"world: expected the houses that the questions are about, {identity_of(seed)}, got "
-                    f"{world.identity}; set data.seed, which env.seed follows"
+                    f"world: expected the houses that the questions are about, {identity}, got {world.identity}; "
+                    "set data.seed and data.houses.style, which env follows"
                 )
             self.world = world
 
     def house(self, house_id: str) -> House:
         """The house with that id."""
         split, index = house_id.split("-")
-        return load_house(self.root, seed=self.seed, split=split, index=int(index))
+        return load_house(self.root, seed=self.seed, split=split, index=int(index), style=self.style)
 
     @cached_property
     def world(self) -> HouseWorld:
         """The houses as a world."""
-        return HouseWorld(self.house, identity=identity_of(self.seed))
+        return HouseWorld(self.house, identity=identity_of(self.seed, self.style))
 
     @cached_property
     def house_files(self) -> dict[str, list[Path]]:
@@ -84,7 +97,8 @@ class GeneratedEQA(Source):
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
                 report = absolute(advance)
-                files[split] = make_houses(self.root, split=split, count=count, seed=self.seed, progress=report)
+                numbers = {"split": split, "count": count, "seed": self.seed, "style": self.style}
+                files[split] = make_houses(self.root, **numbers, progress=report)
         return {**files, HUMAN: human_homes()}
 
     @cached_property
@@ -99,8 +113,8 @@ class GeneratedEQA(Source):
 
     @property
     def origin(self) -> str:
-        """Generator of the houses, and its seed."""
-        return House.load(self.house_files["test"][0]).generator
+        """Generator of the houses, with their style and seed."""
+        return identity_of(self.seed, self.style)
 
     @property
     def questions_file(self) -> Path:
@@ -112,6 +126,7 @@ class GeneratedEQA(Source):
         made_from = {
             "houses": GENERATOR,
             "house_seed": self.seed,
+            "house_style": self.style,
             "num_houses": self.num_houses,
             HUMAN: fingerprint([path.read_text() for path in human_homes()]),
         }

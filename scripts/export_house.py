@@ -18,7 +18,7 @@ from eqa.data.questions.view_points import view_points_of
 from eqa.envs.episode import Episode
 from eqa.envs.habitat.export import write_house
 from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.generator import HUMAN, SPLITS, generate_house, human_homes
+from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, generate_house, human_homes
 from eqa.envs.house.house import House
 from eqa.envs.house.web_page import write_page
 from eqa.scripts.arguments import whole
@@ -50,6 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("files", type=Path, nargs="*", metavar="HOUSE.json", help="house files; without any, a split's")
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--first", type=whole(0), default=0, help="index of the first house")
     parser.add_argument("--count", type=whole(1), default=1, help="houses of the split")
     parser.add_argument("--out", type=Path, default=Path("exported"))
@@ -75,7 +76,7 @@ def _houses(arguments: argparse.Namespace) -> Iterator[House]:
         yield from (House.load(path) for path in arguments.files)
         return
     for index in range(arguments.first, arguments.first + arguments.count):
-        yield generate_house(seed=arguments.seed, split=arguments.split, index=index)
+        yield generate_house(seed=arguments.seed, split=arguments.split, index=index, style=arguments.style)
 
 
 def _questions(house: House, arguments: argparse.Namespace) -> list[Episode]:

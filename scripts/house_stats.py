@@ -22,7 +22,7 @@ from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.files import atomic_write, data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import QUERYABLE, load_catalog
-from eqa.envs.house.generator import HUMAN, SPLITS, human_homes, make_houses
+from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, human_homes, make_houses
 from eqa.envs.house.geometry import signed_area
 from eqa.envs.house.house import House
 from eqa.envs.navigation.floor import Floor, distance_fields
@@ -152,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--count", type=whole(1), default=96)
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
@@ -163,14 +164,15 @@ def main() -> None:
         count = len(paths)
     else:
         with progress(f"houses, {split}", count) as advance:
-            paths = make_houses(data_root(), split=split, count=count, seed=arguments.seed, progress=absolute(advance))
+            numbers = {"split": split, "count": count, "seed": arguments.seed, "style": arguments.style}
+            paths = make_houses(data_root(), **numbers, progress=absolute(advance))
     houses = []
     with progress("houses measured", len(paths)) as advance:
         for path in paths:
             houses.append(measure(House.load(path)))
             advance(1)
     console.print(table(houses))
-    picture = arguments.out / f"{split}_{count}.png"
+    picture = arguments.out / f"{'' if arguments.style == PAPER else arguments.style + '_'}{split}_{count}.png"
     draw(houses, picture)
     console.print(picture)
 

@@ -1,13 +1,14 @@
 """Makes the houses of one or more splits under the data folder; existing ones are kept.
 
 python scripts/make_houses.py --train 643 --val 67 --test 57 --seed 0
+python scripts/make_houses.py --train 643 --val 67 --test 57 --style everyday
 """
 
 import argparse
 from pathlib import Path
 
 from eqa.envs.files import data_root
-from eqa.envs.house.generator import GENERATOR, SPLITS, house_path, make_houses
+from eqa.envs.house.generator import GENERATOR, PAPER, SPLITS, STYLES, house_path, make_houses
 from eqa.envs.progress import absolute, progress
 from eqa.scripts.arguments import whole
 
@@ -18,6 +19,7 @@ def main() -> None:
         what = f"houses of the {split} split"
         parser.add_argument(f"--{split}", type=whole(0), default=0, metavar="COUNT", help=what)
     parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--root", type=Path, default=None, help="data folder (default: $EQA_DATA, else ~/.cache/eqa)")
     parser.add_argument("--workers", type=whole(1), default=None, help="processes (default: one per core)")
     arguments = parser.parse_args()
@@ -28,13 +30,14 @@ def main() -> None:
     for split, count in counts.items():
         if count:
             _make(root, split, count, arguments)
-    print(house_path(root, seed=arguments.seed, split=split, index=0).parents[1], GENERATOR)
+    print(house_path(root, seed=arguments.seed, split=split, index=0).parents[2], GENERATOR)
 
 
 def _make(root: Path, split: str, count: int, arguments: argparse.Namespace) -> None:
     with progress(f"houses, {split}", count) as advance:
         report = absolute(advance)
-        make_houses(root, split=split, count=count, seed=arguments.seed, workers=arguments.workers, progress=report)
+        numbers = {"split": split, "count": count, "seed": arguments.seed, "style": arguments.style}
+        make_houses(root, **numbers, workers=arguments.workers, progress=report)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     python scripts/make_questions.py                  # the set that `python train.py` uses at scale=small
     python scripts/make_questions.py --scale paper
     python scripts/make_questions.py --houses 64 8 8 --questions 400 50 50 --seed 1
+    python scripts/make_questions.py --style everyday # in homes of 40 to 250 m2
     python scripts/make_questions.py --scale paper --set all --balance paired    # every type, nothing to guess
     python scripts/make_questions.py --show FILE      # only shows
 
@@ -22,7 +23,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.counts import count_file
 from eqa.data.questions.storage import load_questions, read_header
 from eqa.envs.files import atomic_write
-from eqa.envs.house.generator import SPLITS
+from eqa.envs.house.generator import PAPER, SPLITS, STYLES
 from eqa.envs.progress import console
 from eqa.models.evaluation.question_plots import draw
 from eqa.models.evaluation.question_tables import Sheet, blind_of, details, overview
@@ -64,6 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--set", default="eqa_v1", help="a set of data/questions/questions.yaml (default: eqa_v1)")
     parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
     parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--show", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("previews"), help="folder of the page (default: previews)")
     return parser.parse_args()
@@ -78,6 +80,7 @@ def _made(arguments: argparse.Namespace) -> Path:
         name: dict(zip(SPLITS, chosen)) if (chosen := getattr(arguments, name)) else scale[name]
         for name in ("houses", "questions")
     }
+    sizes["houses"]["style"] = arguments.style
     data = GeneratedEQA(seed=arguments.seed, **sizes, question_set=arguments.set, balance=arguments.balance)
     if data.questions_file.exists():
         try:

@@ -191,7 +191,8 @@ def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServ
         configuration=source.human_configuration(split),
     )
     run = arguments.run or out
-    replays = Replays(run, world=source.world, episodes=source.episodes, house_seed=source.seed)
+    houses = {"house_seed": source.seed, "house_style": source.style}
+    replays = Replays(run, world=source.world, episodes=source.episodes, **houses)
     return PlayServer(game, replays, port=arguments.port)
 
 

@@ -14,7 +14,7 @@ from eqa.envs.episode import PLAN, Pose
 from eqa.envs.files import data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.generator import HUMAN, SPLITS, generate_house, load_house
+from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, generate_house, load_house
 from eqa.envs.house.geometry import contains
 from eqa.envs.house.house import House
 from eqa.envs.navigation.floor import Floor
@@ -32,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=whole(0), default=0)
+    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--first", type=whole(0), default=0, help="index of the first house")
     parser.add_argument("--count", type=whole(1), default=1, help="houses, one picture each")
     parser.add_argument("--views", type=whole(1), default=12, help="first-person views of each house")
@@ -39,9 +40,9 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     for index in range(arguments.first, arguments.first + arguments.count):
-        numbers = {"seed": arguments.seed, "split": arguments.split, "index": index}
+        numbers = {"seed": arguments.seed, "split": arguments.split, "index": index, "style": arguments.style}
         house = load_house(data_root(), **numbers) if arguments.split == HUMAN else generate_house(**numbers)
-        path = arguments.out / f"{house.id}.png"
+        path = arguments.out / f"{'' if arguments.style == PAPER else arguments.style + '-'}{house.id}.png"
         contact_sheet(house, arguments.views, seed=index).save(path)
         print(path)
 

@@ -24,7 +24,7 @@ from eqa.envs.eqa import EQAVectorEnv
 from eqa.envs.files import data_root
 from eqa.envs.house.build import CLEARANCE_M, annotations, build_floor, build_scene
 from eqa.envs.house.catalog import BUILDING, CLASSES, QUERYABLE, load_catalog
-from eqa.envs.house.generator import GENERATOR, HUMAN, SPLITS, generate_house, house_path, load_house
+from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, generate_house, house_path, identity_of, load_house
 from eqa.envs.house.house import House
 from eqa.envs.house.plan import room_rules
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
@@ -84,9 +84,12 @@ class HouseWorld:
         self._clear = lru_cache(FLOORS_IN_MEMORY)(self._build_clear)
 
     @classmethod
-    def generated(cls, *, seed: int, camera: Camera | None = None) -> "HouseWorld":
-        """The houses of a seed, each made when it is first asked for, and the homes that people designed."""
-        return cls(partial(_generated, data_root(), seed), identity=identity_of(seed), camera=camera)
+    def generated(cls, *, seed: int, style: str = PAPER, camera: Camera | None = None) -> "HouseWorld":
+        """The houses of a seed and style, each made when it is first asked for, and the homes that people designed.
+
+        ValueError for a style that is not one of `generator.STYLES`.
+        """
+        return cls(partial(_generated, data_root(), seed, style), identity=identity_of(seed, style), camera=camera)
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> "HouseSimulator":
         """See `envs.simulator.World`; ValueError names a house in which nobody can stand."""
@@ -133,20 +136,16 @@ class HouseWorld:
         return [costs[goal].walk for goal in goals]
 
 
-def identity_of(seed: int) -> str:
-    """The identity of a world with the generated houses of a seed."""
-    return f"{GENERATOR} seed {seed}"
-
-
-def _generated(root: Path, seed: int, house_id: str) -> House:
+def _generated(root: Path, seed: int, style: str, house_id: str) -> House:
     """The house with an id such as train-00003; ValueError for an id that no house has."""
     split, _, index = house_id.partition("-")
     if split not in (*SPLITS, HUMAN) or not (index.isascii() and index.isdigit()):
         raise ValueError(f"house {house_id!r}: expected an id such as train-00003, of the splits {(*SPLITS, HUMAN)}")
-    path = house_path(root, seed=seed, split=split, index=int(index))
+    numbers = {"seed": seed, "split": split, "index": int(index), "style": style}
+    path = house_path(root, **numbers)
     if split != HUMAN and not path.is_file():
-        generate_house(seed=seed, split=split, index=int(index)).save(path)
-    return load_house(root, seed=seed, split=split, index=int(index))
+        generate_house(**numbers).save(path)
+    return load_house(root, **numbers)
 
 
 class HouseSimulator:

@@ -19,7 +19,7 @@ LISTED = ("agent", "question", "question_type", "answer", "predicted", "correct"
 class Replays:
     """Walks of a run's `folder`, which may have no rows yet. `episodes(split)` give a question's target.
 
-    ValueError if the run was played in houses of another seed than `house_seed`.
+    ValueError if the run was played in houses of another seed than `house_seed`, or of another style than `house_style`.
     """
 
     def __init__(
@@ -29,11 +29,13 @@ class Replays:
         world: World,
         episodes: Callable[[str], list[Episode]],
         house_seed: int | None = None,
+        house_style: str | None = None,
     ) -> None:
         self.path, self.world, self.episodes = folder / "metrics.jsonl", world, episodes
-        played = _house_seed(folder / "run.json")
-        if None not in (played, house_seed) and played != house_seed:
-            raise ValueError(f"{folder}: was played in the houses of data.seed={played}; add data.seed={played}")
+        given = {"data.seed": house_seed, "data.houses.style": house_style}
+        for name, played in _houses(folder / "run.json").items():
+            if given[name] is not None and played != given[name]:
+                raise ValueError(f"{folder}: was played in the houses of {name}={played}; add {name}={played}")
         self._targets: dict[str, dict[str, int | None]] = {}
         self._drawn: tuple[str, Simulator] | None = None
 
@@ -105,9 +107,10 @@ def _spawn(row: dict) -> str | None:
     return f"T-{spawn}" if isinstance(spawn, int) else spawn
 
 
-def _house_seed(path: Path) -> int | None:
-    """The seed of a run's data, None if it is missing."""
+def _houses(path: Path) -> dict[str, int | str]:
+    """The settings of a run's generated houses, empty if they are missing; older runs had one style alone."""
     try:
-        return json.loads(path.read_text())["configuration"]["data"]["seed"]
-    except (OSError, KeyError, TypeError, ValueError):
-        return None
+        data = json.loads(path.read_text())["configuration"]["data"]
+        return {"data.seed": data["seed"], "data.houses.style": data.get("houses", {}).get("style", "paper")}
+    except (OSError, AttributeError, KeyError, TypeError, ValueError):
+        return {}

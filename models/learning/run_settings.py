@@ -15,6 +15,7 @@ from pathlib import Path
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
+from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
 from eqa.models.evaluation.results import LINES
@@ -130,6 +131,7 @@ RULES: dict[str, Rule] = {
     "scale.dagger_first_epoch": whole(0),
     "scale.name": TEXT,
     "scale.*": whole(1),
+    **dict.fromkeys(("data.houses.style", "env.style"), one_of(*GeneratedEQA.styles)),
     "data.houses.*": whole(1),
     "data.questions.*": whole(1),
     "data.question_set": one_of(*load_rules().sets),
@@ -293,6 +295,9 @@ def _of_the_world(cfg: DictConfig) -> Iterator[str]:
     data, env = cfg.get("data", {}), cfg.get("env", {})
     if "seed" in data and "seed" in env and env.seed != data.seed:
         yield f"env.seed: expected data.seed, {data.seed}, whose houses the questions are about, got {env.seed!r}"
+    style = (data.get("houses") or {}).get("style")
+    if style is not None and env.get("style", style) != style:
+        yield f"env.style: expected data.houses.style, {style}, of which the questions are, got {env.style!r}"
     if "path" in data and any("RenderedFrames" in stage.data._target_ for stage in (cfg.get("stages") or {}).values()):
         yield "data: expected data=generated, as the encoder learns from views of generated houses, got question files"
 
