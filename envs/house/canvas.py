@@ -9,22 +9,22 @@ from eqa.envs.house.house import Wall
 
 WALL_THICKNESS_M = 0.14
 EMPTY = -1
-_ORIGIN = 600  # cell of the canvas where x = 0 or z = 0
 
 
 class Canvas:
-    """Room labels on a grid of decimetres; a rectangle is painted only on empty cells."""
+    """Room labels on a grid of decimetres, `reach` to either side of x = z = 0; only empty cells are painted."""
 
-    def __init__(self) -> None:
-        self.labels = np.full((2 * _ORIGIN, 2 * _ORIGIN), EMPTY, np.int16)
+    def __init__(self, reach: int = 600) -> None:
+        self.reach = reach
+        self.labels = np.full((2 * reach, 2 * reach), EMPTY, np.int16)
         self.types: list[str] = []
 
     def paint(self, kind: str, rectangle: tuple[int, int, int, int], label: int | None = None) -> int:
-        x0, x1, z0, z1 = (value + _ORIGIN for value in rectangle)
+        x0, x1, z0, z1 = (value + self.reach for value in rectangle)
         if label is None:
             label = len(self.types)
             self.types.append(kind)
-        assert min(x0, z0) > 0 and max(x1, z1) < 2 * _ORIGIN, "a room beyond the canvas"
+        assert min(x0, z0) > 0 and max(x1, z1) < 2 * self.reach, "a room beyond the canvas"
         window = self.labels[z0:z1, x0:x1]
         window[window == EMPTY] = label
         return label

@@ -27,7 +27,7 @@ def add_openings(
     shared = longest_shared(walls, above_m=_WALL_M)
     areas = [signed_area(polygon) for polygon in polygons]
     pairs = _pairs(dice, types, areas, walls, shared)
-    entrance = None if pairs is None else _entrance(dice, types, walls, rules["doors"])
+    entrance = None if pairs is None else _entrance(dice, types, walls, polygons, rules["doors"])
     if entrance is None:
         return None
     openings: list[Opening] = []
@@ -146,8 +146,10 @@ def _privacy(kind: str) -> int:
     return _THROUGH.index(kind) if kind in _THROUGH else len(_THROUGH)
 
 
-def _entrance(dice: Dice, types: list[str], walls: list[Wall], widths: Mapping) -> Opening | None:
-    """The front door, in the lobby if there is one, else at the hallway's end that is nearest to its beginning."""
+def _entrance(dice: Dice, types: list[str], walls: list[Wall], polygons: list, widths: Mapping) -> Opening | None:
+    """The front door, in the lobby if there is one, else in the outer wall of the hallway nearest to the living room."""
+    corners = polygons[types.index("living room")]
+    x, z = (sum(corner[axis] for corner in corners) / len(corners) for axis in (0, 1))
     for kind in ("lobby", "hallway"):
         outer = [
             place
@@ -155,7 +157,7 @@ def _entrance(dice: Dice, types: list[str], walls: list[Wall], widths: Mapping) 
             if -1 in wall.rooms and types[max(wall.rooms)] == kind and wall_length_m(wall) >= 1.2
         ]
         if outer:
-            place = dice.pick(outer)
+            place = min(outer, key=lambda place: abs(walls[place].start[0] - x) + abs(walls[place].start[1] - z))
             length = wall_length_m(walls[place])
             width = round(min(dice.uniform(*widths["entrance"]), length - 2 * _CORNER_M), 2)
             slack = length / 2 - _CORNER_M - width / 2

@@ -1,43 +1,46 @@
 """`draw_everyday_plan`: floor plans of dwellings as most people have them, from a studio to a villa, on one storey.
 
 A small flat has one or two rooms before a row with bathroom, hallway and kitchen. A larger home has two rows along a
-hallway: living room, kitchen and dining room are near the entrance, bedrooms at the other end, wet rooms side by side.
-The hallway is as long as its doors need; what is left of it goes to the rooms at its ends. So outlines are rectangles or
-L-shaped, and rooms as well. `everyday.yaml` has sizes, chances and their sources. Lengths are in cells of 0.1 m.
+hallway: living room, kitchen and dining room are near the entrance, bedrooms at the other end, wet rooms side by side. The
+hallway of a large home may turn, with bedrooms along its second arm. It is as long as its doors need; what is left of it
+goes to the rooms at its ends. So outlines and rooms are rectangles or L-shaped. `everyday.yaml` has sizes, chances and
+their sources. Lengths are in cells of 0.1 m.
 
-Plan directions: x to the right, from the public end to the private one; z downwards. u runs along a row, v away from
-the hallway.
+Plan directions: x to the right, from the public end to the private one; z downwards.
 """
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import yaml
 
 from eqa.envs.house.canvas import Canvas
 from eqa.envs.house.everyday_openings import add_openings
+from eqa.envs.house.everyday_rows import (
+    DOOR,
+    NOOK,
+    SHALLOW,
+    WET,
+    Slot,
+    everyday_rules,
+    hall_end,
+    last_of,
+    least_width,
+    length_of,
+    make_level,
+    paint,
+    paint_row,
+    put_in_line,
+    slot_of,
+)
 from eqa.envs.house.plan import Plan, finished
 from eqa.envs.house.random_stream import Dice
 
-_DOOR = 12  # of a wall that a door needs, with its corners
-_NOOK = 13  # least depth of the part of a room behind another
-_RECESS = 14  # least length of a step in the outline
-_SHALLOW = 28  # a row up to this depth has no bedrooms
-_STRETCH = 0.22  # by which a row may be widened
-_WET = ("bathroom", "toilet")
-_STIFF = ("entrance", "lobby", *_WET)  # rooms that get nothing of what is left over
 _TRIES = 40  # layouts of one list of rooms
+_REACH = 400  # of the canvas; no home is as long
+_LONGEST = 1.9  # length of a house with a straight hallway, in its widths
 
-Frame = Callable[[int, int, int, int], tuple[int, int, int, int]]  # (u0, u1, v0, v1) on the canvas
-
-
-@functools.cache
-def everyday_rules() -> dict:
-    """`everyday.yaml` as it stands."""
-    return yaml.safe_load((Path(__file__).parent / "everyday.yaml").read_text())
+Rows = tuple[list[Slot], list[Slot]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +54,8 @@ class _Home:
     def has(self, kind: str) -> bool:
         return kind in self.kinds
 
-
-@dataclass(slots=True)
-class _Slot:
-    """A room in a row: its place [u0, u1) and how deep it is."""
-
-    kind: str
-    area: int
-    width: int = 0
-    depth: int = 0
-    u0: int = 0
-    label: int = -1
-
-    @property
-    def u1(self) -> int:
-        return self.u0 + self.width
-
-    @property
-    def least(self) -> int:
-        return _least(self.kind)
+    def slots(self, kind: str, depth: int) -> list[Slot]:
+        return [slot_of(kind, area, depth) for area in self.kinds.get(kind, [])]
 
 
 def draw_everyday_plan(dice: Dice) -> Plan:
@@ -88,7 +74,9 @@ def _home(dice: Dice) -> _Home:
     bedrooms = dice.weighted(rules["bedrooms"])
     comfort = min(1.0, dice.uniform(0.0, 0.45) + 0.11 * bedrooms)
     extra = [kind for kind, chances in rules["chances"].items() if dice.chance(chances[bedrooms])]
-    kinds = ["kitchen", "bathroom", "living room" if bedrooms else "studio"]
+    if bedrooms < 4 and "patio" in extra and "balcony" in extra:
+        extra.remove("balcony")
+    kinds = ["bathroom", *(("kitchen", "living room") if bedrooms else ("kitchenette", "studio"))]
     kinds += ["main bedroom"] * (bedrooms > 0) + ["bedroom"] * (bedrooms - 1)
     kinds += [kind for kind in extra if kind not in rules["outdoors"]]
     areas: dict[str, list[int]] = {}
@@ -100,9 +88,13 @@ def _home(dice: Dice) -> _Home:
 
 
 def _attempt(dice: Dice, home: _Home) -> Plan | None:
-    canvas = Canvas()
-    compact = home.bedrooms == 0 or home.bedrooms == 1 and dice.chance(0.6)
-    slots = _lay_out_compact(dice, canvas, home) if compact else _lay_out_spine(dice, canvas, home)
+    canvas = Canvas(_REACH)
+    if home.bedrooms == 0 or home.bedrooms == 1 and dice.chance(0.6):
+        slots = _lay_out_compact(dice, canvas, home)
+    elif home.bedrooms >= 3 and dice.chance(0.25 * home.bedrooms - 0.4):
+        slots = _lay_out_bent(dice, canvas, home)
+    else:
+        slots = _lay_out_straight(dice, canvas, home)
     if slots is None or not _sizes_fit(canvas, slots):
         return None
     rules = everyday_rules()
@@ -110,7 +102,7 @@ def _attempt(dice: Dice, home: _Home) -> Plan | None:
     return finished(dice, canvas, outdoors, functools.partial(add_openings, rules))
 
 
-def _sizes_fit(canvas: Canvas, slots: list[_Slot]) -> bool:
+def _sizes_fit(canvas: Canvas, slots: list[Slot]) -> bool:
     """True if the home and each of its rooms is neither too small nor too large."""
     rules = everyday_rules()
     counts = np.bincount(canvas.labels[canvas.labels >= 0], minlength=len(canvas.types)).tolist()
@@ -119,218 +111,173 @@ def _sizes_fit(canvas: Canvas, slots: list[_Slot]) -> bool:
         if not 88 * rule["area"][0] <= counts[slot.label] <= 100 * rule["most"]:
             return False
     low, high = (100 * limit for limit in rules["area"])
-    hall = counts[0]
-    return low <= sum(counts) <= high and hall <= 100 * rules["types"]["hallway"]["most"] and hall * 5 <= sum(counts)
-
-
-def _least(kind: str) -> int:
-    return round(everyday_rules()["types"][kind]["min_width"] * 10) if kind != "entrance" else 13
-
-
-def _type(kind: str) -> str:
-    return everyday_rules()["types"][kind].get("type", kind)
-
-
-def _slot(kind: str, area: int, depth: int) -> _Slot:
-    return _Slot(kind, area, max(_least(kind), round(area / depth)), depth)
-
-
-def _paint(canvas: Canvas, frame: Frame, slot: _Slot, depth: int) -> None:
-    slot.depth = depth
-    slot.label = canvas.paint(_type(slot.kind), frame(slot.u0, slot.u1, 0, depth))
+    total, hall = sum(counts), counts[0]
+    return low <= total <= high and hall <= 100 * rules["types"]["hallway"]["most"] and hall * 5 <= total
 
 
 def _north(u0: int, u1: int, v0: int, v1: int) -> tuple[int, int, int, int]:
     return u0, u1, -v1, -v0
 
 
-# Small flats: rooms in the south, a row with the hallway in the north. z = 0 is the wall between them.
-
-
-def _lay_out_compact(dice: Dice, canvas: Canvas, home: _Home) -> list[_Slot] | None:
-    """One room, or bedroom and living room, behind bathroom, hallway and kitchen."""
+def _lay_out_compact(dice: Dice, canvas: Canvas, home: _Home) -> list[Slot] | None:
+    """One room, or bedroom and living room, behind a row with bathroom, hallway and kitchen."""
     deep, back = dice.integer(42, 56), dice.integer(19, 26)
-    rooms = [
-        _slot(kind, home.kinds[kind][0], deep) for kind in ("main bedroom", "living room", "studio") if home.has(kind)
-    ]
-    total = _in_line(rooms)
-    border = rooms[0].width if home.bedrooms else None
-    bath, kitchen = (_slot(kind, home.kinds[kind][0], back) for kind in ("bathroom", "kitchen"))
-    if border is None:
-        hall = dice.integer(13, 20)
-        bath_first = dice.chance(0.6)
-        bath.u0, hall_u0 = (0, bath.width) if bath_first else (hall, 0)
-        end = bath.width + hall
+    rooms = [slot for kind in ("main bedroom", "living room", "studio") for slot in home.slots(kind, deep)]
+    total = put_in_line(rooms)
+    (bath,), (kitchen,) = home.slots("bathroom", back), home.slots("kitchen" if home.bedrooms else "kitchenette", back)
+    if home.bedrooms:  # the hallway has a door to either room
+        bath.width = min(bath.width + 6, rooms[0].width - DOOR)
+        hall_from, hall_to = bath.width, rooms[0].width + dice.integer(DOOR, DOOR + 6)
+        kitchen.u0 = hall_to
     else:
-        bath.width = min(bath.width + 6, border - _DOOR)
-        hall_u0 = bath.width
-        end = border + dice.integer(_DOOR, _DOOR + 6)
-        hall = end - hall_u0
-    kitchen.u0 = end
-    left = total - end
-    if bath.width < bath.least or left < kitchen.least:
+        hall = dice.integer(13, 20)
+        hall_from = bath.width if dice.chance(0.6) else 0
+        hall_to = hall_from + hall
+        bath.u0 = hall if hall_from == 0 else 0
+        kitchen.u0 = bath.width + hall
+    left = total - kitchen.u0
+    if bath.width < least_width("bathroom") or left < least_width(kitchen.kind):
         return None
-    if left - kitchen.width < _NOOK:
+    if left - kitchen.width < NOOK:
         kitchen.width = left
-    canvas.paint("hallway", (hall_u0, hall_u0 + hall, -back, 0))
+    canvas.paint("hallway", (hall_from, hall_to, -back, 0))
     for slot in (bath, kitchen):
-        _paint(canvas, _north, slot, back)
+        paint(canvas, _north, slot, back)
     for slot in rooms:
-        _paint(canvas, lambda u0, u1, v0, v1: (u0, u1, v0, v1), slot, deep)
+        paint(canvas, lambda u0, u1, v0, v1: (u0, u1, v0, v1), slot, deep)
     canvas.paint("", (kitchen.u1, total, -back, 0), rooms[-1].label)
     return [*rooms, bath, kitchen]
 
 
-# Larger homes: the hallway lies at z = 0 to `across`, one row of rooms north of it and one south.
+def _across(dice: Dice, home: _Home) -> int:
+    """Width of a hallway."""
+    low, high = everyday_rules()["wide_hall" if home.bedrooms >= 4 else "hall"]
+    return dice.integer(round(low * 10), round(high * 10))
 
 
-def _lay_out_spine(dice: Dice, canvas: Canvas, home: _Home) -> list[_Slot] | None:
-    """Two rows along a hallway; the living room begins the southern one."""
-    rules = everyday_rules()
-    low, high = rules["wide_hall" if home.bedrooms >= 4 else "hall"]
-    across = dice.integer(round(low * 10), round(high * 10))
-    shallow = home.bedrooms <= 2 and not home.has("dining room") and dice.chance(0.5)
-    depths = (dice.integer(20, _SHALLOW - 2) if shallow else dice.integer(31, 42)), dice.integer(36, 47)
-    entrance = "lobby" if home.has("lobby") else "gable" if dice.chance(0.25) else "entrance"
-    north, south = _deal(dice, home, depths, entrance, shallow=shallow)
-    length = _level(north, south)
-    if length is None or not 0.9 * sum(depths) < length + across + 20 or length > 2.4 * (sum(depths) + across):
-        return None
-    for row in (north, south):
-        _in_line(row)
-    span = _hall_span(dice, north, south, gable=entrance == "gable")
-    if span is None:
-        return None
-    start, end = span
-    canvas.paint("hallway", (start, end, 0, across))
-    frames = (_north, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1))
-    for row, frame, depth in zip((north, south), frames, depths, strict=True):
-        if not _paint_row(dice, canvas, frame, row, depth):
-            return None
-    canvas.paint("", (0, start, 0, across), south[0].label)
-    last = max((row[-1] for row in (north, south)), key=lambda slot: (slot.kind not in _STIFF, slot.u1, slot.u0))
-    canvas.paint("", (end, last.u1, 0, across), last.label)
-    slots = [slot for slot in (*north, *south) if slot.kind != "entrance"]
-    return slots + _add_garage(dice, canvas, home, depths[0])
-
-
-def _deal(
-    dice: Dice, home: _Home, depths: tuple[int, int], entrance: str, *, shallow: bool
-) -> tuple[list[_Slot], list[_Slot]]:
-    """The rooms of both rows, from the public end to the private one."""
-    north, south = (
-        [_slot(kind, home.kinds[kind][0], depth)] for kind, depth in zip(("kitchen", "living room"), depths)
-    )
-    rows = (north, south)
+def _public(dice: Dice, home: _Home, depths: tuple[int, int], way_in: str, *, shallow: bool) -> Rows:
+    """Kitchen, living room, dining room and the way in, in the two rows."""
+    rows = home.slots("kitchen", depths[0]), home.slots("living room", depths[1])
     if home.has("dining room"):
         place = 1 if dice.chance(0.35) else 0
-        dining = _slot("dining room", home.kinds["dining room"][0], depths[place])
-        rows[place].insert(0 if place == 0 and dice.chance(0.4) else 1, dining)
-    if entrance != "gable":
+        rows[place].insert(0 if place == 0 and dice.chance(0.4) else 1, home.slots("dining room", depths[place])[0])
+    if way_in != "gable":
         place = 0 if shallow or dice.chance(0.75) else 1
-        width = (
-            dice.integer(13, 18) if entrance == "entrance" else max(18, round(home.kinds["lobby"][0] / depths[place]))
-        )
-        rows[place].append(_Slot(entrance, width * depths[place], width, depths[place]))
-    wet = [_slot(kind, area, depths[0]) for kind in _WET for area in home.kinds.get(kind, [])]
-    place = 0 if shallow or dice.chance(0.75) else 1
-    for slot in dice.shuffled(wet):
-        slot.depth = depths[place]
-        slot.width = slot.least + (
-            dice.integer(0, 4) if not shallow else max(0, round(slot.area / depths[0]) - slot.least)
-        )
-        rows[place].append(slot)
+        area = 0 if way_in == "entrance" else home.kinds["lobby"][0]
+        width = dice.integer(13, 18) if way_in == "entrance" else max(18, round(area / depths[place]))
+        rows[place].append(Slot(way_in, area, width))
+    return rows
+
+
+def _wet(dice: Dice, home: _Home, depth: int) -> list[Slot]:
+    """Bathrooms and toilet, side by side; narrow ones in a shallow row, else wide ones with space behind them."""
+    slots = dice.shuffled([slot for kind in WET for slot in home.slots(kind, depth)])
+    if depth > SHALLOW:
+        for slot in slots:
+            slot.width = least_width(slot.kind) + (
+                dice.integer(0, 7) if slot.kind == "bathroom" else dice.integer(0, 3)
+            )
+    return slots
+
+
+def _others(dice: Dice, home: _Home) -> list[tuple[str, int]]:
+    """Rooms that may lie anywhere along the hallway, the main bedroom first."""
     others = [(kind, area) for kind in ("bedroom", "office", "gym") for area in home.kinds.get(kind, [])]
-    private = [("main bedroom", home.kinds["main bedroom"][0]), *dice.shuffled(others)]
-    for kind, area in private:
-        place = 1 if shallow or _length(south) < _length(north) else 0
-        rows[place].append(_slot(kind, area, depths[place]))
-    return north, south
+    return [("main bedroom", home.kinds["main bedroom"][0]), *dice.shuffled(others)]
 
 
-def _length(row: list[_Slot]) -> int:
-    return sum(slot.width for slot in row)
+def _way_in(dice: Dice, home: _Home) -> str:
+    return "lobby" if home.has("lobby") else "gable" if dice.chance(0.25) else "entrance"
 
 
-def _in_line(row: list[_Slot]) -> int:
-    """Puts the rooms of a row side by side; returns its length."""
-    u = 0
-    for slot in row:
-        slot.u0 = u
-        u += slot.width
-    return u
-
-
-def _level(north: list[_Slot], south: list[_Slot]) -> int | None:
-    """Makes the rows equally long, or leaves a step in the outline that is worth building; None for a smaller one."""
-    short, long = sorted((north, south), key=_length)
-    gap = _length(long) - _length(short)
-    stretch = min(gap, int(_STRETCH * _length(short)))
-    if 0 < gap - stretch < _RECESS:
-        return None
-    _widen(short, stretch)
-    return _length(long)
-
-
-def _widen(row: list[_Slot], by: int) -> None:
-    """Widens a row's rooms, the large ones by more."""
-    weights = [slot.width if slot.kind not in _STIFF else slot.width // 3 for slot in row]
-    total = sum(weights)
-    for slot, weight in zip(row, weights, strict=True):
-        share = by * weight // total
-        by, total = by - share, total - weight
-        slot.width += share
-
-
-def _hall_span(dice: Dice, north: list[_Slot], south: list[_Slot], *, gable: bool) -> tuple[int, int] | None:
-    """From where to where the hallway reaches, so that a door fits between it and each room that needs one."""
+def _hall_start(way_in: str, rows: Rows) -> int:
+    """From where the hallway must reach for a door to each room that needs one; what is before it is the living room's."""
+    north, south = rows
     start = south[0].u1
     for slot in (*north, *south[1:]):
         if slot.kind not in ("kitchen", "dining room"):
-            start = min(start, slot.u0 if slot.kind in ("entrance", "lobby") else slot.u1 - _DOOR)
-    if gable or start < 20:
-        start = 0
-    last = max((row[-1] for row in (north, south)), key=lambda slot: (slot.kind not in _STIFF, slot.u1, slot.u0))
-    if last.kind in _STIFF:
-        return start, last.u1
-    end = max([last.u0] + [row[-1].u0 + _DOOR for row in (north, south) if row[-1] is not last])
-    end = max([end] + [slot.u1 for row in (north, south) for slot in row if slot.kind in ("entrance", "lobby")])
-    if end > last.u0 and last.u1 - end < _NOOK or dice.chance(0.1):
-        end = last.u1
-    return (start, end) if end - start >= 2 * _DOOR else None
+            start = min(start, slot.u0 if slot.kind in ("entrance", "lobby") else slot.u1 - DOOR)
+    return 0 if way_in == "gable" or start < 20 else start
 
 
-def _paint_row(dice: Dice, canvas: Canvas, frame: Frame, row: list[_Slot], depth: int) -> bool:
-    """Paints a row. What lies behind wet rooms goes to a neighbour, which becomes L-shaped; False where that fails."""
-    wet = [place for place, slot in enumerate(row) if slot.kind in _WET]
-    shallow = depth
-    if wet and depth > _SHALLOW:
-        shallow = max(round(row[place].area / row[place].width) for place in wet)
-        shallow = min(max(shallow, 18), depth)
-    for slot in row:
-        if slot.kind == "entrance":
-            recess = dice.integer(6, 16) if dice.chance(0.4) and depth > _SHALLOW else 0
-            canvas.paint("", frame(slot.u0, slot.u1, 0, depth - recess), 0)
-        elif slot.kind not in _WET:
-            _paint(canvas, frame, slot, depth)
-    neighbours = [place for place in ((wet[0] - 1, wet[-1] + 1) if wet else ()) if 0 <= place < len(row)]
-    neighbours = [place for place in neighbours if row[place].kind not in _STIFF]
-    if depth - shallow < _NOOK or not neighbours or sum(row[place].width for place in wet) < 18:
-        shallow = depth
-    for place in wet:
-        _paint(canvas, frame, row[place], shallow)
-    if shallow < depth:
-        behind = row[dice.pick(neighbours)]
-        canvas.paint("", frame(row[wet[0]].u0, row[wet[-1]].u1, shallow, depth), behind.label)
-    return True
+def _lay_out_straight(dice: Dice, canvas: Canvas, home: _Home) -> list[Slot] | None:
+    """Two rows along a hallway at z = 0; the living room begins the southern one."""
+    across = _across(dice, home)
+    shallow = home.bedrooms <= 2 and not home.has("dining room") and dice.chance(0.5)
+    depths = (dice.integer(20, SHALLOW - 2) if shallow else dice.integer(31, 42)), dice.integer(36, 47)
+    way_in = _way_in(dice, home)
+    rows = _public(dice, home, depths, way_in, shallow=shallow)
+    place = 0 if shallow or dice.chance(0.75) else 1
+    rows[place].extend(_wet(dice, home, depths[place]))
+    for kind, area in _others(dice, home):
+        place = 1 if shallow or length_of(rows[1]) < length_of(rows[0]) else 0
+        rows[place].append(slot_of(kind, area, depths[place]))
+    if not make_level(*rows):
+        return None
+    wide = sum(depths) + across
+    if not 0.7 * wide < max(length_of(row) for row in rows) < _LONGEST * wide:
+        return None
+    start, end = _hall_start(way_in, rows), hall_end(dice, rows)
+    if end - start < 2 * DOOR:
+        return None
+    canvas.paint("hallway", (start, end, 0, across))
+    frames = (_north, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1))
+    for row, frame, depth in zip(rows, frames, depths, strict=True):
+        paint_row(dice, canvas, frame, row, depth)
+    canvas.paint("", (0, start, 0, across), rows[1][0].label)
+    last = last_of(rows)
+    canvas.paint("", (end, last.u1, 0, across), last.label)
+    return _rooms(rows) + _add_garage(dice, canvas, home, depths[0])
 
 
-def _add_garage(dice: Dice, canvas: Canvas, home: _Home, north: int) -> list[_Slot]:
+def _lay_out_bent(dice: Dice, canvas: Canvas, home: _Home) -> list[Slot] | None:
+    """A hallway that turns south, with the bedrooms along its second arm: an outer row in the east, an inner one."""
+    across, down = _across(dice, home), _across(dice, home)
+    depths = dice.integer(33, 42), dice.integer(38, 48)
+    outer_depth, inner_depth = dice.integer(33, 42), dice.integer(31, 40)
+    way_in = _way_in(dice, home)
+    rows = _public(dice, home, depths, way_in, shallow=False)
+    outer: list[Slot] = _wet(dice, home, outer_depth)
+    inner: list[Slot] = []
+    ahead = across + depths[1]
+    for kind, area in _others(dice, home):
+        if kind in ("office", "gym") and length_of(rows[0]) < length_of(rows[1]) + down:
+            rows[0].append(slot_of(kind, area, depths[0]))
+        elif length_of(outer) <= ahead + length_of(inner):
+            outer.append(slot_of(kind, area, outer_depth))
+        else:
+            inner.append(slot_of(kind, area, inner_depth))
+    if not inner or not make_level(rows[1], rows[0], ahead=down) or not make_level(inner, outer, ahead=ahead):
+        return None
+    for slot in inner:
+        slot.u0 += ahead
+    corner = length_of(rows[1])
+    start, end = _hall_start(way_in, rows), hall_end(dice, (inner, outer))
+    if rows[0][-1].u0 > corner + down - DOOR or rows[0][-1].u1 < corner:
+        return None
+    canvas.paint("hallway", (start, corner + down, 0, across))
+    canvas.paint("", (corner, corner + down, across, end), 0)
+    east = corner + down
+    paint_row(dice, canvas, _north, rows[0], depths[0])
+    paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1), rows[1], depths[1])
+    paint_row(dice, canvas, lambda u0, u1, v0, v1: (east + v0, east + v1, u0, u1), outer, outer_depth)
+    paint_row(dice, canvas, lambda u0, u1, v0, v1: (corner - v1, corner - v0, u0, u1), inner, inner_depth)
+    canvas.paint("", (0, start, 0, across), rows[1][0].label)
+    last = last_of((inner, outer))
+    canvas.paint("", (corner, east, end, last.u1), last.label)
+    return [*_rooms(rows), *_rooms((inner, outer)), *_add_garage(dice, canvas, home, depths[0])]
+
+
+def _rooms(rows: Rows) -> list[Slot]:
+    return [slot for row in rows for slot in row if slot.kind != "entrance"]
+
+
+def _add_garage(dice: Dice, canvas: Canvas, home: _Home, north: int) -> list[Slot]:
     """A garage at the public end, beside the kitchen; it may stand forward of the house."""
     if not home.has("garage"):
         return []
-    slot = _Slot("garage", home.kinds["garage"][0], depth=dice.integer(56, 64))
-    slot.width = max(slot.least, round(slot.area / slot.depth))
-    before = dice.integer(-20, 20)
-    slot.label = canvas.paint("garage", (-slot.width, 0, -north - before, -north - before + slot.depth))
+    depth = dice.integer(56, 64)
+    (slot,) = home.slots("garage", depth)
+    z = -north - dice.integer(-20, 20)
+    slot.label = canvas.paint("garage", (-slot.width, 0, z, z + depth))
     return [slot]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from eqa.envs.files import code_fingerprint, file_fingerprint, fingerprint
 from eqa.envs.house.catalog import ASSETS, load_catalog
-from eqa.envs.house.everyday_plan import draw_everyday_plan, everyday_rules
+from eqa.envs.house.everyday_plan import draw_everyday_plan
+from eqa.envs.house.everyday_rows import everyday_rules
 from eqa.envs.house.furnish import furnish, furnishing_rules
 from eqa.envs.house.house import House
 from eqa.envs.house.plan import HEIGHT_M, draw_plan, room_rules
@@ -30,8 +31,8 @@ HUMAN_HOMES = ASSETS / "human"
 def _digest() -> str:
     """8 digits that change with all that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
-    names = ("random_stream", "canvas", "plan", "openings", "everyday_plan", "everyday_openings", "geometry")
-    names += ("room_space", "placing", "furnish", "generator")
+    names = ("random_stream", "canvas", "plan", "openings", "geometry")
+    names += ("everyday_rows", "everyday_plan", "everyday_openings", "room_space", "placing", "furnish", "generator")
     code = [code_fingerprint(here / f"{name}.py") for name in names]
     rules = [json.dumps(document) for document in (room_rules(), everyday_rules(), furnishing_rules())]  # order counts
     return fingerprint([code, rules, file_fingerprint(ASSETS / "catalog.json")])[:8]
