@@ -13,6 +13,8 @@ from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eqa import train
+from eqa.data.generated import GeneratedEQA
+from eqa.envs.house.generator import identity_of
 from eqa.envs.rendering.camera import Camera
 from eqa.models.agents.agent import Agent
 from eqa.models.learning.run_settings import check_settings
@@ -103,6 +105,15 @@ def test_every_world_can_be_made_and_has_the_seed_of_the_data(world: str) -> Non
     for words, seed in (([], 0), (["data.seed=3"], 3), (["data=eqa_v1", "env.seed=3"], 3)):
         made = instantiate(composed("eval", [f"env={world}", *words]).env)
         assert made.identity.endswith(f" seed {seed}") and made.camera == Camera()
+
+
+@pytest.mark.parametrize("style", GeneratedEQA.styles)
+def test_a_style_of_houses_is_one_word_and_the_world_follows_it(style: str) -> None:
+    cfg = composed("train", ["+experiment=il", "scale=tiny", f"data.houses.style={style}"])
+    check_settings(cfg)
+    assert dict(cfg.data.houses) == {**cfg.scale.houses, "style": style} and cfg.env.style == style
+    assert instantiate(cfg.env).identity == identity_of(0, style)
+    assert composed("eval", ["data=eqa_v1", f"env.style={style}"]).env.style == style
 
 
 @pytest.mark.parametrize("agent", sorted(set(names("agent")) - {"checkpoint"}))

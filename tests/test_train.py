@@ -197,3 +197,11 @@ def test_what_is_no_agent_is_refused_before_any_work(bench: Bench, tmp_path: Pat
         path.write_bytes(content)
     output = bench.run("eval.py", f"checkpoint={path}", f"hydra.run.dir={tmp_path / 'run'}", fails=True)
     assert "ValueError" in output and "agent.ckpt" in output
+
+
+def test_an_agent_learns_in_everyday_homes_and_walks_in_those_of_both_styles(bench: Bench) -> None:
+    bench.run(*bench.train("everyday"), "data.houses.style=everyday")
+    folder = bench.runs / "mixed"
+    words = [f"checkpoint={bench.runs / 'everyday' / 'agent.ckpt'}", "lines=own", f"hydra.run.dir={folder}"]
+    output = bench.run("eval.py", "scale=tiny", "data.houses.style=mixed", *words)
+    assert "trained with env.style everyday, played with mixed" in output and rows(folder)

@@ -44,7 +44,11 @@ def touches_at_a_corner(labels: np.ndarray) -> bool:
 
 def outline_of(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
     """Corners of a room, counter-clockwise seen from above; None if it is not one piece without holes."""
-    inside = np.pad(labels == label, 1)
+    rows, columns = (np.flatnonzero((labels == label).any(axis)) for axis in (1, 0))
+    if not len(rows):
+        return None
+    top, left = int(rows[0]) - 1, int(columns[0]) - 1  # of the part that the room lies in, with a border
+    inside = np.pad(labels[top + 1 : rows[-1] + 1, left + 1 : columns[-1] + 1] == label, 1)
     follow: dict[tuple[int, int], tuple[int, int]] = {}
     # The room is on the left: its lower side runs to the right, its right side upwards, and so on.
     sides = (
@@ -54,13 +58,11 @@ def outline_of(labels: np.ndarray, label: int) -> list[tuple[float, float]] | No
         (inside[:, 1:] & ~inside[:, :-1], lambda r, c: ((c + 1, r), (c + 1, r + 1))),
     )
     for edges, ends in sides:
-        for row, column in zip(*np.nonzero(edges), strict=True):
-            start, end = ends(int(row), int(column))
+        for row, column in np.argwhere(edges).tolist():
+            start, end = ends(row, column)
             if start in follow:
                 return None
             follow[start] = end
-    if not follow:
-        return None
     first = min(follow)
     path, point = [first], follow[first]
     while point != first:
@@ -68,13 +70,9 @@ def outline_of(labels: np.ndarray, label: int) -> list[tuple[float, float]] | No
         point = follow[point]
     if len(path) != len(follow):
         return None
-    turns = [
-        path[i]
-        for i in range(len(path))
-        if (path[i][0] - path[i - 1][0], path[i][1] - path[i - 1][1])
-        != (path[(i + 1) % len(path)][0] - path[i][0], path[(i + 1) % len(path)][1] - path[i][1])
-    ]
-    return [((x - 1) / 10, (z - 1) / 10) for x, z in turns]
+    beside = zip(path[-1:] + path[:-1], path, path[1:] + path[:1], strict=True)
+    turns = [at for before, at, after in beside if before[0] != after[0] and before[1] != after[1]]
+    return [((x + left) / 10, (z + top) / 10) for x, z in turns]
 
 
 def walls_of(labels: np.ndarray) -> list[Wall]:

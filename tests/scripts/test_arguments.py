@@ -46,6 +46,7 @@ def test_no_flag_of_any_script_takes_every_number() -> None:
         (make_houses, ["--train", "0"], "expected a number of houses above 0 for at least one of"),
         (make_houses, ["--train", "1", "--workers", "0"], "argument --workers: expected a whole number from 1 on"),
         (make_questions, ["--houses", "2", "1", "0"], "argument --houses: expected a whole number from 1 on, got '0'"),
+        (preview, ["--style", "villa"], "argument --style: invalid choice: 'villa'"),
         (preview, ["--views", "0"], "argument --views: expected a whole number from 1 on, got '0'"),
         (export_house, ["--first", "-3"], "argument --first: expected a whole number from 0 on, got '-3'"),
         (house_stats, ["--count", "many"], "argument --count: expected a whole number from 1 on, got 'many'"),

@@ -259,3 +259,7 @@ def test_a_run_in_other_houses_is_not_replayed_in_these(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"configuration": {"data": {"seed": 1}}}))
     with pytest.raises(ValueError, match=r"data\.seed=1; add data\.seed=1"):
         Replays(tmp_path, world=HouseWorld(lambda _: small_house()), episodes=lambda _: [], house_seed=0)
+    words = {"world": HouseWorld(lambda _: small_house()), "episodes": lambda _: [], "house_seed": 1}
+    Replays(tmp_path, **words, house_style="paper")  # as all houses were before there were styles
+    with pytest.raises(ValueError, match=r"data\.houses\.style=paper; add data\.houses\.style=paper"):
+        Replays(tmp_path, **words, house_style="everyday")

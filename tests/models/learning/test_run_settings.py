@@ -227,6 +227,8 @@ NO_PLACE = "expected a file or folder that is there, or null, got 0"
         (["stop_odds=10"], "stop_odds: expected nothing, as FrontierAgent is no trained agent, got 10"),
         (["agent.smallest=10"], "agent.smallest: expected a whole number from 1 to 9, got 10"),
         (["env.camera.width_px=0"], "env.camera.width_px: expected a whole number from 1 to 8192, got 0"),
+        (["data.houses.style=villa"], "data.houses.style: expected one of paper, everyday, mixed, got 'villa'"),
+        (["env.style=mixed"], "env.style: expected data.houses.style, paper, of which the questions are, got 'mixed'"),
         (["env.seed=1"], "env.seed: expected data.seed, 0, whose houses the questions are about, got 1"),
         (["data=eqa_v1"], "data.path: expected a file or folder that is there, got nothing"),
         (["data=mp3d_eqa", "data.path=nowhere"], "data.path: expected a file or folder that is there, got 'nowhere'"),
