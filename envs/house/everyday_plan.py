@@ -69,6 +69,12 @@ def draw_everyday_plan(dice: Dice) -> Plan:
     raise AssertionError("no everyday plan worked out in 50 lists of rooms")
 
 
+def draw_height_m(dice: Dice) -> float:
+    """Height of a home's ceilings."""
+    low, high = everyday_rules()["height"]
+    return dice.integer(round(low * 20), round(high * 20)) / 20
+
+
 def _home(dice: Dice) -> _Home:
     rules = everyday_rules()
     bedrooms = dice.weighted(rules["bedrooms"])

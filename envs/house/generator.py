@@ -12,7 +12,7 @@ from pathlib import Path
 
 from eqa.envs.files import code_fingerprint, file_fingerprint, fingerprint
 from eqa.envs.house.catalog import ASSETS, load_catalog
-from eqa.envs.house.everyday_plan import draw_everyday_plan
+from eqa.envs.house.everyday_plan import draw_everyday_plan, draw_height_m
 from eqa.envs.house.everyday_rows import everyday_rules
 from eqa.envs.house.furnish import furnish, furnishing_rules
 from eqa.envs.house.house import House
@@ -73,8 +73,9 @@ def generate_house(*, seed: int, split: str, index: int, style: str = PAPER) -> 
     style = style_of(style, index)
     stream = [seed, SPLITS.index(split), index]
     dice = Dice(stream if style == PAPER else [*stream, STYLES.index(style)])
+    height_m = HEIGHT_M if style == PAPER else draw_height_m(dice)
     rooms, walls, openings = draw_plan(dice) if style == PAPER else draw_everyday_plan(dice)
-    empty = House(house_id(split, index), identity_of(seed, style), HEIGHT_M, rooms, walls, openings)
+    empty = House(house_id(split, index), identity_of(seed, style), height_m, rooms, walls, openings)
     house = furnish(dice, empty, load_catalog())
     validate(house)
     return house
