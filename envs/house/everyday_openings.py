@@ -6,12 +6,14 @@ bedroom or a bathroom, except to a bathroom of the bedroom's own. Rooms to live 
 
 from collections.abc import Mapping
 
-from eqa.envs.house.geometry import signed_area
+from eqa.envs.house.geometry import door_leaf, signed_area, wall_point
 from eqa.envs.house.house import Opening, Wall
-from eqa.envs.house.openings import DOOR_TOP_M, OUTDOORS, crowded, longest_shared, wall_length_m, way_out
+from eqa.envs.house.openings import DOOR_TOP_M, OUTDOORS, longest_shared, wall_length_m, way_out
 from eqa.envs.house.random_stream import Dice
 
 _CORNER_M = 0.16  # least distance of an opening from the end of its wall, which is on the next wall's centre line
+_CLEAR_M = 0.7  # before and behind an opening, free of the leaves of other doors
+_BESIDE_M = 0.4  # of an open leaf that stands along a wall, from the wall's middle
 _WALL_M = 1.07  # least length of a wall with a door
 _LIVING = ("living room", "dining room", "kitchen")
 _LIT = (*_LIVING, "bedroom", "office", "gym")
@@ -32,7 +34,10 @@ def add_openings(
         return None
     openings: list[Opening] = []
     for pair in pairs:
-        openings.append(_passage(dice, types, walls, shared[pair], openings, rules["doors"]))
+        made = _passage(dice, types, walls, shared[pair], openings, rules["doors"])
+        if made is None:
+            return None
+        openings.append(made)
     openings.append(entrance)
     for room, kind in enumerate(types):
         if kind == "garage":
@@ -116,30 +121,77 @@ def _private(types: list[str], chosen: list[Pair]) -> bool:
 
 def _passage(
     dice: Dice, types: list[str], walls: list[Wall], place: int, others: list[Opening], widths: Mapping
-) -> Opening:
-    """A door or an opening without one; a door swings into the more private room, its leaf towards the corner."""
+) -> Opening | None:
+    """A door or an opening without one; None where leaves of doors would stand in the way at each place.
+
+    A door swings into the more private room, and its leaf towards the corner.
+    """
     wall, length = walls[place], wall_length_m(walls[place])
     kinds = [types[room] for room in wall.rooms]
     room_for = length - 2 * _CORNER_M
-    leaf, name = True, "bathroom" if "bathroom" in kinds else "other"
-    if any(kind in OUTDOORS for kind in kinds):
-        leaf, name = False, "outdoors"
-    elif all(kind in (*_LIVING, "hallway", "lobby") for kind in kinds):
-        between_rooms = all(kind in (*_LIVING, "lobby") for kind in kinds)
-        leaf = "lobby" not in kinds and dice.chance(0.2 if between_rooms else 0.6)
-        if not leaf:
-            name = "wide" if between_rooms or "lobby" in kinds else "passage"
+    name, leaf = _kind_of_way(dice, kinds)
     low, high = widths[name]
     width = round(min(dice.uniform(low, min(high, max(low, 0.6 * room_for))), room_for), 2)
     slack = length / 2 - _CORNER_M - width / 2
     shift = dice.uniform(-1, 1)
     if name in ("bathroom", "other") and dice.chance(0.8):
         shift = 1.0 if shift > 0 else -1.0
-    offset = round(length / 2 + shift * slack, 2)
     into_right = _privacy(kinds[1]) > _privacy(kinds[0])
     top = DOOR_TOP_M if leaf or dice.chance(0.5) else 2.25
-    kind = "door" if leaf and not crowded(walls, place, offset, others, within_m=1.3) else "doorway"
-    return Opening(kind, place, offset, width, 0.0, top, hinge_at_end=shift > 0, into_right=into_right)
+    for kind in ("door", "doorway") if leaf else ("doorway",):
+        made = [
+            Opening(kind, place, round(length / 2 + at * slack, 2), width, 0.0, top, at_end, into_right)
+            for at in (shift, -shift, 0.0)
+            for at_end in (at > 0, at <= 0)
+        ]
+        made = [
+            one for one in made if not any(_in_the_way(walls, *two) for o in others for two in ((one, o), (o, one)))
+        ]
+        if made:
+            return next((one for one in made if _leans_on_a_wall(walls, one)), made[0])
+    return None
+
+
+def _leans_on_a_wall(walls: list[Wall], door: Opening) -> bool:
+    """True if a wall runs along the open leaf, so that it stands in nobody's way."""
+    room = walls[door.wall].rooms[1 if door.into_right else 0]
+    leaf = door_leaf(walls[door.wall], door)
+    middle = [(a + b) / 2 for a, b in zip(*leaf, strict=True)]
+    axis = 0 if abs(leaf[0][0] - leaf[1][0]) > abs(leaf[0][1] - leaf[1][1]) else 1  # that the leaf runs along
+    return any(
+        wall.start[1 - axis] == wall.end[1 - axis]
+        and abs(wall.start[1 - axis] - middle[1 - axis]) < _BESIDE_M
+        and min(wall.start[axis], wall.end[axis]) < middle[axis] < max(wall.start[axis], wall.end[axis])
+        for wall in walls
+        if room in wall.rooms
+    )
+
+
+def _kind_of_way(dice: Dice, kinds: list[str]) -> tuple[str, bool]:
+    """The entry of `doors` in everyday.yaml for an opening between these types, and whether it has a door."""
+    if any(kind in OUTDOORS for kind in kinds):
+        return "outdoors", False
+    if not all(kind in (*_LIVING, "hallway", "lobby") for kind in kinds):
+        return "bathroom" if "bathroom" in kinds else "other", True
+    between_rooms = all(kind in (*_LIVING, "lobby") for kind in kinds)
+    if "lobby" not in kinds and dice.chance(0.2 if between_rooms else 0.6):
+        return "other", True
+    return "wide" if between_rooms or "lobby" in kinds else "passage", False
+
+
+def _in_the_way(walls: list[Wall], door: Opening, other: Opening) -> bool:
+    """True if the open leaf of `door` stands before or behind another opening, or meets the leaf there."""
+    if door.kind != "door":
+        return False
+    leaf = door_leaf(walls[door.wall], door)
+    wall, half = walls[other.wall], other.width_m / 2
+    deep = _CLEAR_M + (other.width_m if other.kind == "door" else 0.2)  # to pass between two leaves
+    corners = [wall_point(wall, other.offset_m + side * half, -side * deep) for side in (-1, 1)]
+    return all(
+        min(a[axis] for a in leaf) < max(a[axis] for a in corners) + 0.05
+        and min(a[axis] for a in corners) - 0.05 < max(a[axis] for a in leaf)
+        for axis in (0, 1)
+    )
 
 
 def _privacy(kind: str) -> int:

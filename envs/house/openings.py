@@ -128,7 +128,7 @@ def _passage(dice: Dice, types: list[str], walls: list[Wall], place: int, others
     leaf = not public and dice.chance(0.8) or any(kind in ("bathroom", "garage") for kind in kinds)
     into_right = _privacy(kinds[1]) > _privacy(kinds[0])
     top = DOOR_TOP_M if leaf or "elevator" in kinds or dice.chance(0.5) else 2.3
-    kind = "door" if leaf and not crowded(walls, place, offset, others) else "doorway"
+    kind = "door" if leaf and not _crowded(walls, place, offset, others) else "doorway"
     return Opening(kind, place, offset, width, 0.0, top, hinge_at_end=shift > 0, into_right=into_right)
 
 
@@ -141,11 +141,11 @@ def _point(wall: Wall, offset_m: float) -> tuple[float, float]:
     return tuple(a + (b - a) * share for a, b in zip(wall.start, wall.end, strict=True))
 
 
-def crowded(walls: list[Wall], place: int, offset: float, others: list[Opening], *, within_m: float = 1.7) -> bool:
+def _crowded(walls: list[Wall], place: int, offset: float, others: list[Opening]) -> bool:
     """True if the leaf could swing into that of another door."""
     x, z = _point(walls[place], offset)
     near = [_point(walls[other.wall], other.offset_m) for other in others if other.kind == "door"]
-    return any(max(abs(x - a), abs(z - b)) < within_m for a, b in near)
+    return any(max(abs(x - a), abs(z - b)) < 1.7 for a, b in near)
 
 
 def _in_middle(place: int, walls: list[Wall], width_m: float) -> Opening:
