@@ -5,6 +5,7 @@ bedroom or a bathroom, except to a bathroom of the bedroom's own. Rooms to live 
 """
 
 from collections.abc import Mapping
+from math import fsum
 
 from eqa.envs.house.geometry import door_leaf, signed_area, wall_point
 from eqa.envs.house.house import Opening, Wall
@@ -201,7 +202,7 @@ def _privacy(kind: str) -> int:
 def _entrance(dice: Dice, types: list[str], walls: list[Wall], polygons: list, widths: Mapping) -> Opening | None:
     """The front door, in the lobby if there is one, else in the outer wall of the hallway nearest to the living room."""
     corners = polygons[types.index("living room")]
-    x, z = (sum(corner[axis] for corner in corners) / len(corners) for axis in (0, 1))
+    x, z = (fsum(corner[axis] for corner in corners) / len(corners) for axis in (0, 1))
     for kind in ("lobby", "hallway"):
         outer = [
             place
@@ -248,7 +249,7 @@ def _windows(
         bottom = 0.15
     found: list[Opening] = []
     for place, start, end in sorted(_free(room, types, walls, doors), key=lambda span: (span[1] - span[2], span[0])):
-        glass_m2 = sum(window.width_m * (window.top_m - window.bottom_m) for window in found)
+        glass_m2 = fsum(window.width_m * (window.top_m - window.bottom_m) for window in found)
         if glass_m2 >= wanted_m2 and not (kind in _LIT and dice.chance(0.3)):
             continue
         low, high = rule["glass"]
