@@ -8,7 +8,7 @@ Examples:
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import hydra
@@ -55,12 +55,8 @@ def main(cfg: DictConfig) -> None:
 
 def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
     """Plays a trained agent and the lines beside it; says where its data were others than `asked`."""
-    for group, name in PLAYED_AS_TRAINED:
-        said = {name: UNSAID[name]} if name in UNSAID else {}
-        configurations = [said | configuration.get(group, {}) for configuration in (agent.config, asked)]
-        trained, played = (_last_word(configuration.get(name)) for configuration in configurations)
-        if trained != played and all(name in configuration for configuration in configurations):
-            console.print(f"[yellow]trained with {group}.{name} {trained}, played with {played}")
+    for line in other_data(agent.config, asked):
+        console.print(f"[yellow]{line}")
     compare_with = [] if cfg.compare_with is None else [NeuralAgent.load(Path(cfg.compare_with))]
     if cfg.stop_odds is not None:
         agent.set_stop_odds(cfg.stop_odds)
@@ -81,6 +77,16 @@ def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
             lines=cfg.lines,
             compare_with=compare_with,
         )
+
+
+def other_data(trained: Mapping, played: Mapping) -> Iterator[str]:
+    """A line for each setting of the data in which two configurations differ, if both have it."""
+    for group, name in PLAYED_AS_TRAINED:
+        said = {name: UNSAID[name]} if name in UNSAID else {}
+        groups = [said | configuration.get(group, {}) for configuration in (trained, played)]
+        first, second = (_last_word(settings.get(name)) for settings in groups)
+        if first != second and all(name in settings for settings in groups):
+            yield f"trained with {group}.{name} {first}, played with {second}"
 
 
 def _last_word(setting: object) -> object:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from eqa.eval import main
+from eqa.eval import main, other_data
 from eqa.models.evaluation.comparison import estimates, gather
 from eqa.models.evaluation.runs import read_run
 
@@ -36,3 +36,11 @@ def test_its_rows_have_walks_and_no_answers_and_tables_say_so(played: Path) -> N
 def test_a_report_takes_such_a_run(played: Path) -> None:
     shown = estimates(gather([read_run(played)]))
     assert {entry["agent"] for entry in shown} == {"nearest frontier"}
+
+
+def test_other_data_than_those_of_the_training_are_named_and_older_houses_are_the_paper_s() -> None:
+    older, newer = {"data": {"seed": 0}}, {"data": {"seed": 0}, "env": {"style": "paper"}}
+    everyday = {"data": {"seed": 1}, "env": {"style": "everyday"}}
+    assert list(other_data(older, newer)) == []
+    lines = ["trained with data.seed 0, played with 1", "trained with env.style paper, played with everyday"]
+    assert list(other_data(older, everyday)) == list(other_data(newer, everyday)) == lines

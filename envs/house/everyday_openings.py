@@ -1,7 +1,7 @@
 """`add_openings`: doors and windows of an everyday plan.
 
-The hallway leads to the rooms along it; living room, dining room and kitchen open into each other. Nobody walks through a
-bedroom or a bathroom, except to a bathroom of the bedroom's own. Rooms to live in have windows by their area.
+The hallway leads to the rooms along it; living room, dining room and kitchen open into each other. Nobody walks through
+a bedroom or a bathroom, except to a bathroom of the bedroom's own. Rooms to live in have windows by their area.
 """
 
 from collections.abc import Mapping
@@ -200,7 +200,7 @@ def _privacy(kind: str) -> int:
 
 
 def _entrance(dice: Dice, types: list[str], walls: list[Wall], polygons: list, widths: Mapping) -> Opening | None:
-    """The front door, in the lobby if there is one, else in the outer wall of the hallway nearest to the living room."""
+    """The front door: in the lobby if there is one, else in the hallway's outer wall nearest to the living room."""
     corners = polygons[types.index("living room")]
     x, z = (fsum(corner[axis] for corner in corners) / len(corners) for axis in (0, 1))
     for kind in ("lobby", "hallway"):

@@ -1,8 +1,8 @@
 """`draw_everyday_plan`: floor plans of dwellings as most people have them, from a studio to a villa, on one storey.
 
 A small flat has one or two rooms before a row with bathroom, hallway and kitchen. A larger home has two rows along a
-hallway: living room, kitchen and dining room are near the entrance, bedrooms at the other end, wet rooms side by side. The
-hallway of a large home may turn, with bedrooms along its second arm. It is as long as its doors need; what is left of it
+hallway: living room, kitchen and dining room near the entrance, bedrooms at the other end, wet rooms side by side. The
+hallway of a large home may turn, with bedrooms along its second arm. A hallway is as long as its doors need; its rest
 goes to the rooms at its ends. So outlines and rooms are rectangles or L-shaped. `everyday.yaml` has sizes, chances and
 their sources. Lengths are in cells of 0.1 m.
 
@@ -45,7 +45,7 @@ Rows = tuple[list[Slot], list[Slot]]
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """What a plan must have: `kinds` of everyday.yaml with their areas in cells; 0 bedrooms are a studio's."""
+    """Wishes of a plan: `kinds` of everyday.yaml with their areas in cells; 0 bedrooms are a studio's."""
 
     bedrooms: int
     kinds: dict[str, list[int]]
@@ -197,7 +197,7 @@ def _way_in(dice: Dice, home: _Home) -> str:
 
 
 def _hall_start(way_in: str, rows: Rows) -> int:
-    """From where the hallway must reach for a door to each room that needs one; what is before it is the living room's."""
+    """Begin of a hallway with a door to each room that needs one; the living room gets what is before it."""
     north, south = rows
     start = south[0].u1
     for slot in (*north, *south[1:]):

@@ -1,7 +1,7 @@
 """Rows of rooms along a hallway, in cells of 0.1 m: put in line, made equally long, and painted.
 
-u runs along a row, v away from the hallway. `everyday.yaml` names the kinds of rooms; "entrance" is a piece of the hallway
-that lies in a row, between the hallway and the front door.
+u runs along a row, v away from the hallway. `everyday.yaml` names the kinds of rooms; "entrance" is the part of a
+hallway that lies in a row and leads to the front door.
 """
 
 import functools
@@ -105,7 +105,7 @@ def paint(canvas: Canvas, frame: Frame, slot: Slot, depth: int) -> None:
 
 
 def paint_row(dice: Dice, canvas: Canvas, frame: Frame, row: list[Slot], depth: int) -> None:
-    """Paints a row. The space behind wet rooms may go to a neighbour, which becomes L-shaped; an entrance may recede."""
+    """Paints a row. The space behind wet rooms may go to a neighbour, which becomes L-shaped; entrances may recede."""
     wet = [place for place, slot in enumerate(row) if slot.kind in WET]
     for slot in row:
         if slot.kind == "entrance":
@@ -138,7 +138,7 @@ def last_of(rows: tuple[list[Slot], ...]) -> Slot:
 
 
 def hall_end(dice: Dice, rows: tuple[list[Slot], ...]) -> int:
-    """How far the hallway must reach for a door to each room; its rest goes to `last_of` the rows."""
+    """End of a hallway with a door to each room; its rest goes to `last_of` the rows."""
     last = last_of(rows)
     if last.kind in STIFF:
         return last.u1

@@ -1,8 +1,8 @@
 """`generate_house` and `make_houses`: houses as a function of generator version, style, seed, split and index.
 
 Splits and styles draw from disjoint streams, so no house is in two of them, and a larger set contains the smaller ones.
-The styles `paper` (300 to 800 m2) and `everyday` (40 to 250 m2) take turns in `mixed`: its house n is house n of `paper`
-where n is even and of `everyday` where it is odd, in the same file.
+The styles `paper` (300 to 800 m2) and `everyday` (40 to 250 m2) take turns in `mixed`: its house n is house n of
+`paper` where n is even, and of `everyday` where n is odd. It is the same file.
 """
 
 import json

@@ -19,7 +19,7 @@ LISTED = ("agent", "question", "question_type", "answer", "predicted", "correct"
 class Replays:
     """Walks of a run's `folder`, which may have no rows yet. `episodes(split)` give a question's target.
 
-    ValueError if the run was played in houses of another seed than `house_seed`, or of another style than `house_style`.
+    ValueError if the run was played in houses of another seed than `house_seed`, or another style than `house_style`.
     """
 
     def __init__(
