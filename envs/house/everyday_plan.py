@@ -243,35 +243,33 @@ def _lay_out_bent(dice: Dice, canvas: Canvas, home: _Home) -> list[Slot] | None:
     outer_depth, inner_depth = dice.integer(33, 42), dice.integer(31, 40)
     way_in = _way_in(dice, home)
     rows = _public(dice, home, depths, way_in, shallow=False)
-    outer: list[Slot] = _wet(dice, home, outer_depth)
-    inner: list[Slot] = []
     ahead = across + depths[1]
+    inner, outer = [], _wet(dice, home, outer_depth)
     for kind, area in _others(dice, home):
+        short = length_of(outer) <= ahead + length_of(inner)
+        row, depth = (outer, outer_depth) if short else (inner, inner_depth)
         if kind in ("office", "gym") and length_of(rows[0]) < length_of(rows[1]) + down:
-            rows[0].append(slot_of(kind, area, depths[0]))
-        elif length_of(outer) <= ahead + length_of(inner):
-            outer.append(slot_of(kind, area, outer_depth))
-        else:
-            inner.append(slot_of(kind, area, inner_depth))
+            row, depth = rows[0], depths[0]
+        row.append(slot_of(kind, area, depth))
     if not inner or not make_level(rows[1], rows[0], ahead=down) or not make_level(inner, outer, ahead=ahead):
         return None
     for slot in inner:
         slot.u0 += ahead
-    corner = length_of(rows[1])
-    start, end = _hall_start(way_in, rows), hall_end(dice, (inner, outer))
+    corner, arm = length_of(rows[1]), (inner, outer)
+    start, end = _hall_start(way_in, rows), hall_end(dice, arm)
     if rows[0][-1].u0 > corner + down - DOOR or rows[0][-1].u1 < corner:
         return None
-    canvas.paint("hallway", (start, corner + down, 0, across))
-    canvas.paint("", (corner, corner + down, across, end), 0)
     east = corner + down
+    canvas.paint("hallway", (start, east, 0, across))
+    canvas.paint("", (corner, east, across, end), 0)
     paint_row(dice, canvas, _north, rows[0], depths[0])
     paint_row(dice, canvas, lambda u0, u1, v0, v1: (u0, u1, across + v0, across + v1), rows[1], depths[1])
     paint_row(dice, canvas, lambda u0, u1, v0, v1: (east + v0, east + v1, u0, u1), outer, outer_depth)
     paint_row(dice, canvas, lambda u0, u1, v0, v1: (corner - v1, corner - v0, u0, u1), inner, inner_depth)
     canvas.paint("", (0, start, 0, across), rows[1][0].label)
-    last = last_of((inner, outer))
+    last = last_of(arm)
     canvas.paint("", (corner, east, end, last.u1), last.label)
-    return [*_rooms(rows), *_rooms((inner, outer)), *_add_garage(dice, canvas, home, depths[0])]
+    return [*_rooms(rows), *_rooms(arm), *_add_garage(dice, canvas, home, depths[0])]
 
 
 def _rooms(rows: Rows) -> list[Slot]:
