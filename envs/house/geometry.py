@@ -7,9 +7,13 @@ round the room (seen from above), the room on the left. Plan coordinates are (x,
 from dataclasses import dataclass, replace
 from math import atan2, fsum, hypot
 
-from eqa.envs.house.house import House, Opening, Wall
+from shapely import Polygon, make_valid, union_all
+
+from eqa.envs.house.house import House, HouseObject, Opening, Wall
 
 Point = tuple[float, float]
+FLAT_M = 0.06  # lower things on the floor may be walked and stood on: rugs
+_STANDS_M = 0.03  # things whose underside is lower stand on the floor; people's drawings leave small gaps
 _MITRE_M = 1.0  # faces that would cross farther than this from a wall's end are joined by a step
 
 
@@ -91,6 +95,18 @@ def contains(polygon: list[Point], point: Point) -> bool:
         if (az > z) != (bz > z) and x < ax + (z - az) / (bz - az) * (bx - ax):
             inside = not inside
     return inside
+
+
+def furnished_share(house: House, room: int) -> float:
+    """Share of the room's visible floor that is under things standing on it; rugs and curtains do not count."""
+    floor = make_valid(Polygon(inner_outline(room_sides(house, room))))  # drawn homes have faces that cross
+    covered = union_all([Polygon(thing.footprint()) for thing in house.objects if thing.room == room and _stands(thing)])
+    return covered.intersection(floor).area / floor.area
+
+
+def _stands(thing: HouseObject) -> bool:
+    on_floor = thing.on is None and thing.position[1] < _STANDS_M
+    return on_floor and thing.size_m[1] > FLAT_M and thing.category != "curtain"
 
 
 def wall_point(wall: Wall, offset_m: float, to_left_m: float = 0.0) -> Point:
