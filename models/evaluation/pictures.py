@@ -1,6 +1,6 @@
 """Pictures of walks: floor plans with the walked and the shortest path, and moving pictures of what the agent saw.
 
-Axes: T poses of a walk.
+Axes: T poses of a walk, B boxes.
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,12 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float64, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from eqa.envs.annotations import PALETTE, Annotations
 from eqa.envs.files import atomic_write
+from eqa.envs.rendering.plan_labels import middle_of, place_labels, smallest_first
 from eqa.envs.simulator import World
 
 matplotlib.use("Agg")
@@ -21,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
+from matplotlib.patheffects import withStroke
 
 GIF_FRAME_MS = 160
 NUM_VIEWS = 6  # beside a plan
@@ -34,11 +36,9 @@ PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they 
 
 
 def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> None:
-    """A plan from above, north (-Z) up: regions with their names, walls, openings, objects in their colours."""
+    """A plan from above, north (-Z) up: regions, walls, openings, objects in their colours."""
     for region in scene.regions:
         axis.add_patch(Polygon(region.outline, closed=True, facecolor="#f6f4ef", edgecolor="none"))
-        x, z = np.mean(region.outline, axis=0)
-        axis.text(x, z, region.name, ha="center", va="center", fontsize=7, color="#777777", zorder=1)
     for thing in scene.things:
         color = np.array(PALETTE.get(thing.color, (200, 200, 200))) / 255
         is_target = thing.id == target
@@ -63,6 +63,43 @@ def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> N
     axis.axis("off")
 
 
+def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Sequence[float]]] = ()) -> None:
+    """Writes names of regions on a plan, none over another, and beside things and the given walks where there is room.
+
+    Names are as large as they are on paper, so the plan must have its final size.
+    """
+    halo = [withStroke(linewidth=2, foreground="#f6f4ef")]
+    texts = [
+        axis.text(
+            *middle_of(region.outline), region.name, ha="center", va="center", fontsize=8, color="#8a1f1f", zorder=9,
+            path_effects=halo, in_layout=False,
+        )
+        for region in (scene.regions[i] for i in smallest_first([region.outline for region in scene.regions]))
+    ]  # fmt: skip
+    if not texts:
+        return
+    frames = [text.get_window_extent() for text in texts]
+    corner, size = np.array(axis.bbox.p0), np.array(axis.bbox.size)
+    anchors = axis.transData.transform([text.get_position() for text in texts]) - corner
+    outlines = [axis.transData.transform(thing.outline) - corner for thing in scene.things]
+    walked = [axis.transData.transform(np.array(poses, float)[:, [0, 2]]) - corner for poses in beside if len(poses)]
+    middles = place_labels(
+        anchors,
+        np.array([(frame.width, frame.height) for frame in frames]),
+        np.full(len(texts), np.inf),
+        picture=tuple(size.tolist()),
+        avoid=_boxes(outlines + [point[None] for points in walked for point in points]),
+    )
+    for text, middle in zip(texts, middles, strict=True):
+        text.set_visible(not np.isnan(middle[0]))
+        text.set_position(axis.transData.inverted().transform(middle + corner))
+
+
+def _boxes(outlines: Sequence[np.ndarray]) -> Float64[np.ndarray, "B 4"]:
+    """Boxes round points in pixels, at least four wide: a walk's lines have a width."""
+    return np.array([[*(points.min(0) - 2), *(points.max(0) + 2)] for points in outlines]).reshape(-1, 4)
+
+
 def plan_image(
     scene: Annotations, *, target: int | None = None, longest_px: int = 1600
 ) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
@@ -74,6 +111,7 @@ def plan_image(
     width, height = right - left, bottom - top
     figure.set_size_inches(np.array([width, height]) / max(width, height) * PLAN_INCHES)
     canvas = FigureCanvasAgg(figure)
+    name_regions(axis, scene)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy(), (left, top, width, height)
 
@@ -108,7 +146,7 @@ def plan_of_walk(
     views: Sequence[tuple[str, np.ndarray]],
 ) -> None:
     """Writes a floor plan beside the views. A walk is (poses, color, label, line style), a view (label, frame)."""
-    figure = plt.figure(figsize=(12.5, 7), layout="constrained")
+    figure = plt.figure(figsize=(12.5, 7), dpi=100, layout="constrained")
     plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     axis = plan.subplots()
     draw_plan(axis, scene, target=target)
@@ -123,8 +161,10 @@ def plan_of_walk(
     for cell in cells:
         cell.axis("off")
     figure.suptitle(title, fontsize=11)
+    figure.draw_without_rendering()  # lays the plan out, which gives it its size
+    name_regions(axis, scene, beside=[poses for poses, *_ in walks])
     with atomic_write(path) as aside:
-        figure.savefig(aside, dpi=100, format="png")
+        figure.savefig(aside, format="png")
     plt.close(figure)
 
 
