@@ -41,7 +41,7 @@ def main() -> None:
         if arguments.preview:
             arguments.preview.mkdir(parents=True, exist_ok=True)
             picture = arguments.preview / f"{path.stem}.png"
-            contact_sheet(house, arguments.views, seed=0).save(picture)
+            contact_sheet(house, arguments.views).save(picture)
             console.print(f"  {picture}", markup=False)
     sys.exit(failed)
 

@@ -1,134 +1,191 @@
-"""Draws contact sheets: a labelled floor plan of each house beside views from random places in its rooms.
+"""Draws houses to look at: a sheet of each with its plan and views from doorways and seats, or one sheet of many.
 
 python scripts/preview.py --split train --first 0 --count 4 --out previews
+python scripts/preview.py --sheet --count 24              # one picture of 24 plans, one of a view into each house
+python scripts/preview.py --sheet --split human           # the homes that people designed
+python scripts/preview.py --sheet --views 3 --quiz        # views with numbers instead of rooms; the key is beside them
 """
 
 import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import shapely
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
-from eqa.envs.episode import PLAN, Pose
+from eqa.envs.episode import Pose
 from eqa.envs.files import data_root
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, generate_house, load_house
-from eqa.envs.house.geometry import contains
+from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, generate_house, human_homes, load_house
 from eqa.envs.house.house import House
-from eqa.envs.navigation.floor import Floor
+from eqa.envs.house.plan_picture import font, plan_picture
+from eqa.envs.house.views import View, views_of
+from eqa.envs.progress import console, progress
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
-from eqa.envs.rendering.top_down import render_top_down
 from eqa.scripts.arguments import whole
 
-VIEW_PX, PLAN_PX, COLUMNS = 320, 660, 6
-LEAST_PIXELS = 250  # of an object that a label names
+VIEW_PX = (384, 288)  # width and height
+CAPTION_PX, LINE_PX, TEXT_PX = 44, 20, 15
+WIDE = 1.5  # times the depth of a house
+COLUMNS = {False: 3, True: 5}  # of views, by whether the house is wide
+SHEET_COLUMNS = 6
+PLAN_PX = 900  # the least height of a plan, or width of a wide one
+CELL_PX = (460, 520)  # of a plan on a sheet of many
+LEAST_SHARE = 0.004  # of a view's pixels, that a thing in its caption fills
 
 
 def main() -> None:
+    arguments = _arguments()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.sheet:
+        for path in sheets_of_many(houses(arguments), arguments):
+            console.print(path, soft_wrap=True, highlight=False)
+        return
+    for house in houses(arguments):
+        path = arguments.out / f"{arguments.prefix}{house.id}.png"
+        contact_sheet(house, arguments.views).save(path)
+        console.print(path, soft_wrap=True, highlight=False)
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
     parser.add_argument("--first", type=whole(0), default=0, help="index of the first house")
-    parser.add_argument("--count", type=whole(1), default=1, help="houses, one picture each")
-    parser.add_argument("--views", type=whole(1), default=12, help="first-person views of each house")
+    parser.add_argument("--count", type=whole(1), help="houses (default: 1, 24 with --sheet; all human homes)")
+    parser.add_argument("--views", type=whole(1), help="views of each house (default: 15, 1 with --sheet)")
+    parser.add_argument("--sheet", action="store_true", help="one picture of all plans, and one of all views")
+    parser.add_argument(
+        "--quiz", action="store_true", help="the sheet's views have numbers; NAME_key.txt has the rooms"
+    )
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    num_left = len(human_homes()) - arguments.first if arguments.split == HUMAN else None
+    arguments.count = arguments.count or num_left or (24 if arguments.sheet else 1)
+    if num_left is not None and arguments.count > num_left:
+        parser.error(f"--first and --count: expected homes 0 to {len(human_homes()) - 1} of the split human")
+    arguments.prefix = "" if arguments.style == PAPER else f"{arguments.style}-"  # of files
+    arguments.views = arguments.views or (1 if arguments.sheet else 15)
+    return arguments
+
+
+def houses(arguments: argparse.Namespace) -> Iterator[House]:
+    """The chosen houses, generated or read one by one."""
     for index in range(arguments.first, arguments.first + arguments.count):
         numbers = {"seed": arguments.seed, "split": arguments.split, "index": index, "style": arguments.style}
-        house = load_house(data_root(), **numbers) if arguments.split == HUMAN else generate_house(**numbers)
-        path = arguments.out / f"{'' if arguments.style == PAPER else arguments.style + '-'}{house.id}.png"
-        contact_sheet(house, arguments.views, seed=index).save(path)
-        print(path)
+        yield load_house(data_root(), **numbers) if arguments.split == HUMAN else generate_house(**numbers)
 
 
-def contact_sheet(house: House, num_views: int, *, seed: int) -> Image.Image:
-    """The plan on the left, views in rows on the right."""
+def contact_sheet(house: House, num_views: int) -> Image.Image:
+    """The plan and numbered views: beside each other, or below each other for a house that is wide."""
     scene = build_scene(house, load_catalog())
-    floor = build_floor(house, scene, load_catalog().meshes)
-    poses = random_poses(house, floor, num_views, np.random.default_rng(seed))
-    renderer = Renderer(Camera(VIEW_PX, VIEW_PX), ("rgb", "instance_id"))
-    renderer.load([scene])
-    images = renderer.render(np.zeros(len(poses), np.int32), poses)
-    rows = -(-len(poses) // COLUMNS)
-    cell = VIEW_PX + 46
-    sheet = Image.new("RGB", (PLAN_PX + COLUMNS * VIEW_PX, max(rows * cell, PLAN_PX)), "white")
-    sheet.paste(labelled_plan(house, scene, poses), (0, 0))
-    draw = ImageDraw.Draw(sheet)
-    for place, pose in enumerate(poses):
-        left, top = PLAN_PX + place % COLUMNS * VIEW_PX, place // COLUMNS * cell
-        sheet.paste(Image.fromarray(images["rgb"][place]), (left, top + 46))
-        draw.text((left + 4, top + 2), _caption(house, place, pose, images["instance_id"][place]), "black", _font(12))
+    views = views_of(house, build_floor(house, scene, load_catalog().meshes), num_views)
+    wide, deep = np.ptp([corner for room in house.rooms for corner in room.polygon], axis=0)
+    is_wide = wide > WIDE * deep
+    grid = _grid(_drawn_views(house, scene, views, first=1), COLUMNS[is_wide])
+    if is_wide:
+        width = max(grid.width, PLAN_PX)
+        height, corner = int(width * deep / wide) + 60, (0, int(width * deep / wide) + 60)
+        size = (width, height + grid.height)
+    else:
+        height = max(grid.height, PLAN_PX)
+        width = int(np.clip(height * wide / deep, 700, 1500))
+        height, corner = min(height, int(width * deep / wide) + 60), (width, 0)
+        size = (width + grid.width, max(height, grid.height))
+    sheet = Image.new("RGB", size, "white")
+    poses = [view.pose for view in views]
+    sheet.paste(plan_picture(house, scene, width_px=width, height_px=height, views=poses), (0, 0))
+    sheet.paste(grid, corner)
     return sheet
 
 
-def random_poses(house: House, floor: Floor, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, 4) poses: free places, one room after another, looking somewhere past the room's middle.
+def sheets_of_many(chosen: Iterator[House], arguments: argparse.Namespace) -> list[Path]:
+    """Writes SPLIT_plans.png and SPLIT_views.png, and SPLIT_key.txt for a quiz; gives their paths.
 
-    Rooms that are too full to stand in are left out.
+    Names begin with the style if it is not the paper's.
     """
-    x, z = floor.centres.T
-    inside = [np.flatnonzero(_covers(room.polygon, x, z)) for room in house.rooms]
-    rooms = [room for room, places in enumerate(inside) if len(places)]
-    poses: list[Pose] = []
-    while len(poses) < count:
-        room = rooms[len(poses) % len(rooms)]
-        polygon, place = house.rooms[room].polygon, rng.choice(inside[room])
-        target = np.mean(polygon, axis=0) + rng.normal(0, 0.7, 2)
-        heading = np.arctan2(-(target[0] - x[place]), -(target[1] - z[place]))
-        poses.append((x[place], floor.y_m, z[place], round(heading / np.radians(9)) * np.radians(9)))
-    return np.array(poses)
+    plans, drawn, key, shown = [], [], [], Counter()
+    with progress("houses drawn", arguments.count) as advance:
+        for house in chosen:
+            scene = build_scene(house, load_catalog())
+            width, height = CELL_PX
+            plans.append(plan_picture(house, scene, width_px=width, height_px=height, things=False, font_px=12))
+            floor = build_floor(house, scene, load_catalog().meshes)
+            views = _rarest(house, views_of(house, floor, len(house.rooms)), arguments.views, shown)
+            first = len(drawn) + 1
+            key += [f"{first + i} {house.id} {house.rooms[view.room].type}" for i, view in enumerate(views)]
+            drawn += _drawn_views(house, scene, views, first=first, is_quiz=arguments.quiz)
+            advance(1)
+    pictures = {"plans": _grid(plans, SHEET_COLUMNS), "views": _grid(drawn, SHEET_COLUMNS)}
+    paths = [arguments.out / f"{arguments.prefix}{arguments.split}_{name}.png" for name in pictures]
+    for picture, path in zip(pictures.values(), paths, strict=True):
+        picture.save(path)
+    if arguments.quiz:
+        paths.append(arguments.out / f"{arguments.prefix}{arguments.split}_key.txt")
+        paths[-1].write_text("\n".join(key) + "\n", encoding="utf-8")
+    return paths
 
 
-def _covers(polygon: list[tuple[float, float]], x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    return shapely.contains_xy(shapely.Polygon(polygon), x, z)
+def _rarest(house: House, views: list[View], count: int, shown: Counter[str]) -> list[View]:
+    """Some of the views, of the room types that were shown least; counts them in `shown`."""
+    left, chosen = list(views), []
+    while left and len(chosen) < count:
+        rarest = min(left, key=lambda view: shown[house.rooms[view.room].type])
+        shown[house.rooms[rarest.room].type] += 1
+        left.remove(rarest)
+        chosen.append(rarest)
+    return chosen
 
 
-def labelled_plan(house: House, scene: Scene, poses: np.ndarray) -> Image.Image:
-    """The house from above, with room names, object names, and a numbered arrow for each view."""
-    images, (left, top, metres) = render_top_down(scene, PLAN_PX)
-    plan = Image.fromarray(images["rgb"])
-    draw = ImageDraw.Draw(plan)
+def _drawn_views(
+    house: House, scene: Scene, views: Sequence[View], *, first: int, is_quiz: bool = False
+) -> list[Image.Image]:
+    """The agent's views, wider than the agent's, under captions."""
+    poses: Sequence[Pose] = [view.pose for view in views]
+    width, height = VIEW_PX
+    renderer = Renderer(Camera(height, width), ("rgb", "instance_id"))
+    renderer.load([scene])
+    images = renderer.render(np.zeros(len(poses), np.int32), np.array(poses).reshape(-1, 4))
+    drawn = []
+    for i, view in enumerate(views):
+        cell = Image.new("RGB", (width + 8, height + CAPTION_PX + 8), "white")
+        cell.paste(Image.fromarray(images["rgb"][i]), (4, CAPTION_PX))
+        lines = [str(first + i)] if is_quiz else _caption(house, first + i, view, images["instance_id"][i])
+        for line, text in enumerate(lines):
+            ImageDraw.Draw(cell).text((4, 3 + line * LINE_PX), text, "black", font(TEXT_PX))
+        drawn.append(cell)
+    return drawn
 
-    def pixel(x: float, z: float) -> tuple[float, float]:
-        return (x - left) / metres, (z - top) / metres
 
-    for thing in house.objects:
-        draw.text(pixel(thing.position[0], thing.position[2]), thing.category, "black", _font(9), anchor="mm")
-    for room in house.rooms:
-        x, z = np.mean(room.polygon, axis=0)
-        draw.text(pixel(x, z), room.type, (200, 0, 0), _font(15), anchor="mm", stroke_width=2, stroke_fill="white")
-    for number, (x, z, heading) in enumerate(poses[:, [0, 2, 3]]):
-        tip = pixel(x - 0.6 * np.sin(heading), z - 0.6 * np.cos(heading))
-        draw.line([pixel(x, z), tip], (0, 90, 255), 3)
-        draw.text(pixel(x, z), str(number), (0, 60, 220), _font(14), anchor="mm", stroke_width=2, stroke_fill="white")
-    return plan
-
-
-def _caption(house: House, number: int, pose: np.ndarray, instances: np.ndarray) -> str:
-    room = next((r.type for r in house.rooms if contains(r.polygon, tuple(pose[PLAN]))), "nowhere")
-    seen = np.bincount(instances.ravel(), minlength=len(house.objects) + 1)
+def _caption(house: House, number: int, view: View, instances: np.ndarray) -> list[str]:
+    """The room and the standing place; then things in view, the largest first, as many as fit on a line."""
+    seen = np.bincount(instances.ravel(), minlength=len(house.objects) + 1) / instances.size
     names = [
         f"{thing.color or ''} {thing.category}".strip()
-        for thing in sorted(house.objects, key=lambda o: -seen[o.id])
-        if seen[thing.id] >= LEAST_PIXELS
+        for thing in sorted(house.objects, key=lambda thing: -seen[thing.id])
+        if seen[thing.id] >= LEAST_SHARE
     ]
-    lines, line = [], ""
-    for name in names:
-        if len(line) + len(name) > 50:
-            lines.append(line)
-            line = ""
-        line += name + ", "
-    return "\n".join([f"{number} {room}", *[*lines, line][:2]])
+    line = ""
+    for name in dict.fromkeys(names):
+        longer = f"{line}, {name}" if line else name
+        if font(TEXT_PX).getlength(longer) > VIEW_PX[0]:
+            break
+        line = longer
+    return [f"{number}  {house.rooms[view.room].type}, from {view.place}", line]
 
 
-def _font(size: int) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
-    return ImageFont.load_default(size)
+def _grid(cells: Sequence[Image.Image], columns: int) -> Image.Image:
+    columns = min(columns, max(len(cells), 1))
+    wide, high = (max(cell.size[axis] for cell in cells) for axis in (0, 1)) if cells else (1, 1)
+    grid = Image.new("RGB", (columns * wide, -(-len(cells) // columns) * high), "white")
+    for place, cell in enumerate(cells):
+        grid.paste(cell, (place % columns * wide, place // columns * high))
+    return grid
 
 
 if __name__ == "__main__":
