@@ -1,45 +1,46 @@
-"""Prints and draws statistics of a set of houses, beside the known ones of the paper's houses.
+"""Prints and draws statistics of a set of houses, beside those of the homes that people designed and published ones.
 
 python scripts/house_stats.py --split train --count 96 --out previews
 
 The paper's houses are gone. Its text gives the interior's area (300 to 800 m2), the four rooms of every house, and the
 room types and objects of its questions (Das et al. 2018, Sec. 3; SUNCG has 404 k rooms on 49 k floors). Distances are
-between random places. A sight line is the farthest visible distance at eye height in a random view.
+between random places. A sight line is the farthest visible distance at eye height in a random view. A room's area is
+that of its polygon; its furnished share is the share of its floor under things that stand on it.
 """
 
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-from jaxtyping import Float64
 from rich.table import Table
 
-from eqa.envs.actions import HOUSE_ACTIONS
-from eqa.envs.files import atomic_write, data_root
-from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import QUERYABLE, load_catalog
+from eqa.envs.files import data_root
+from eqa.envs.house.catalog import QUERYABLE
 from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, STYLES, human_homes, make_houses
-from eqa.envs.house.geometry import signed_area
 from eqa.envs.house.house import House
-from eqa.envs.navigation.floor import Floor, distance_fields
+from eqa.envs.house.statistics import (
+    Measured,
+    RoomFacts,
+    measure,
+    of_type,
+    paints_of,
+    pooled,
+    rooms_of,
+    shares_of_pairs,
+    shares_with,
+)
 from eqa.envs.progress import absolute, console, progress
-from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
-from eqa.envs.rendering.scene import Meshes, Scene
-from eqa.envs.simulator import Goal
 from eqa.scripts.arguments import whole
+from eqa.scripts.house_plots import draw
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
-PLACES = 20  # places of each house for distances and sight lines
+MOST_ROWS, MOST_PAIRS, MOST_NAMED = 12, 15, 8
+SIDES = ("ours", "in people's homes")
 LINES = (  # name, unit of the value, the paper's value
     ("area", "m2", "300 to 800"),
     ("rooms", "", "about 8"),
+    ("area of a room", "m2", "-"),
     ("objects", "", "-"),
     ("objects that are asked about", "", "-"),
     ("distinct categories asked about", "", "of 50"),
@@ -47,105 +48,147 @@ LINES = (  # name, unit of the value, the paper's value
     ("sight line", "m", "-"),
     ("triangles", "1000", "-"),
 )
+SOURCES = (
+    "[1] Das et al. 2018, Sec. 3.1; means are quotients of its totals. "
+    "[2] Deitke et al. 2022: weights of the 16 room specifications in its code (github.com/allenai/procthor, 3a9c6ee). "
+    "[3] Khanna et al. 2023, abstract. "
+    "[4] Statistics Norway, dwellings by utility floor space, 1 January 2008; interpolated."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One house: `values` by the names of LINES; several of distances and sight lines, one of the others."""
-
-    values: dict[str, Float64[np.ndarray, " V"]]
-    room_types: Counter[str]
-    categories: Counter[str]
-    colors: Counter[str]
+def _new_table(title: str, *headings: str, caption: str | None = None, texts: Sequence[str] = ()) -> Table:
+    out = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    for place, heading in enumerate(headings):
+        out.add_column(heading, justify="left" if not place or heading in texts else "right")
+    return out
 
 
-def measure(house: House) -> Measured:
-    """The figures of a house; they depend on the house alone."""
-    catalog = load_catalog()
-    scene = build_scene(house, catalog)
-    floor = build_floor(house, scene, catalog.meshes)
-    rng = np.random.default_rng(0)
-    places = floor.centres[rng.integers(floor.num_free, size=2 * PLACES)]
-    fields = distance_fields(floor, [Goal(((x, floor.y_m, z, 0.0),), 0.05) for x, z in places[:4]])
-    apart = np.concatenate([field[rng.integers(floor.num_free, size=PLACES)] for field in fields])
-    asked = [thing for thing in house.objects if thing.category in QUERYABLE]
-    values = {
-        "area": sum(abs(signed_area(room.polygon)) for room in house.rooms),
-        "rooms": len(house.rooms),
-        "objects": len(house.objects),
-        "objects that are asked about": len(asked),
-        "distinct categories asked about": len({thing.category for thing in asked}),
-        "walking distance": apart,
-        "sight line": _sight_lines(scene, floor, places, rng),
-        "triangles": _num_triangles(scene, catalog.meshes) / 1000,
-    }
-    return Measured(
-        {name: np.atleast_1d(np.asarray(value, np.float64)) for name, value in values.items()},
-        Counter(room.type for room in house.rooms),
-        Counter(thing.category for thing in asked),
-        Counter(thing.color or "none" for thing in asked),
-    )
-
-
-def _num_triangles(scene: Scene, furniture: Meshes) -> int:
-    faces = np.concatenate([np.diff(meshes.face_range).ravel() for meshes in (furniture, scene.meshes)])
-    return int(faces[scene.instances.mesh].sum())
-
-
-def _sight_lines(
-    scene: Scene, floor: Floor, places: Float64[np.ndarray, "P 2"], rng: np.random.Generator
-) -> Float64[np.ndarray, " P"]:
-    """Metres to the farthest thing at eye height in one view from each place; a window counts as its pane."""
-    renderer = Renderer(Camera(height_px=56, width_px=56), ("depth",))
-    renderer.load([scene])
-    headings = HOUSE_ACTIONS.headings_rad[rng.integers(HOUSE_ACTIONS.num_headings, size=len(places))]
-    poses = floor.stand(places, headings)
-    depth = renderer.render(np.zeros(len(poses), np.int32), poses)["depth"][:, 28]
-    across = (2 * (np.arange(56) + 0.5) / 56 - 1) * np.tan(np.pi / 6)
-    seen = np.where(np.isfinite(depth), depth, 0) * np.hypot(1, across)
-    return seen.max(axis=1).astype(np.float64)
-
-
-def pooled(houses: Sequence[Measured], name: str) -> Float64[np.ndarray, " V"]:
-    return np.concatenate([house.values[name] for house in houses])
-
-
-def table(houses: Sequence[Measured]) -> Table:
-    """One line a figure: the mean, and the range of nine values in ten."""
-    out = Table(title=f"{len(houses)} houses")
-    for heading in ("", "mean", "5 %", "median", "95 %", "paper"):
-        out.add_column(heading, justify="right" if heading else "left")
+def table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """One line a figure: the mean, the range of nine values in ten, and the median in people's homes."""
+    out = _new_table(f"{len(houses)} houses", "", "mean", "5 %", "median", "95 %", "people's, median", "paper")
     for name, unit, paper in LINES:
         values = pooled(houses, name)
         low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
-        figures = (f"{value:.1f}" for value in (values.mean(), low, middle, high))
+        figures = (f"{value:.1f}" for value in (values.mean(), low, middle, high, np.median(pooled(people, name))))
         out.add_row(
             f"{name} ({unit})" if unit else name, *figures, paper if paper == "-" else f"{paper} {unit}".strip()
         )
     return out
 
 
-def draw(houses: Sequence[Measured], path: Path) -> None:
-    """Draws histograms of the table's figures, houses by room type, objects a house by category, and colours."""
-    figure, axes = plt.subplots(3, 4, figsize=(18, 14), layout="constrained")
-    for axis, (name, unit, _) in zip(axes.flat, LINES, strict=False):
-        axis.hist(pooled(houses, name), bins=24, color="#4c72b0")
-        axis.set(title=name, xlabel=unit, yticks=[])
-    counts = {
-        "houses with a room type": Counter(kind for house in houses for kind in set(house.room_types)),
-        "objects a house, by category": sum((house.categories for house in houses), Counter()),
-        "objects by colour": sum((house.colors for house in houses), Counter()),
+def room_table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """One line a room type: how many a house has, area, furnished share and things; people's behind the bars."""
+    headings = ("rooms a house", "area, m2", "furnished, %", "things")
+    out = _new_table(
+        "rooms: means of the first column, medians of the others; ours | in people's homes", "room type", *headings
+    )
+    ours, theirs = of_type(rooms_of(houses)), of_type(rooms_of(people))
+    for kind, rooms in list(ours.items())[:MOST_ROWS]:
+        cells = zip(_of_rooms(rooms, len(houses)), _of_rooms(theirs.get(kind, []), len(people)), strict=True)
+        out.add_row(kind, *(f"{own} | {other}" for own, other in cells))
+    return out
+
+
+def _of_rooms(rooms: Sequence[RoomFacts], num_houses: int) -> list[str]:
+    if not rooms:
+        return ["-"] * 4
+    areas, shares = np.median([(room.area_m2, 100 * room.furnished) for room in rooms], axis=0)
+    things = np.median([room.things.total() for room in rooms])
+    return [f"{len(rooms) / num_houses:.2f}", f"{areas:.0f}", f"{shares:.0f}", f"{things:.0f}"]
+
+
+def contents_table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """One line a room type: the categories that most of its rooms have, with the share of rooms in percent."""
+    out = _new_table("share of rooms with ..., %", "room type", *SIDES, texts=SIDES)
+    ours, theirs = of_type(rooms_of(houses)), of_type(rooms_of(people))
+    for kind, rooms in list(ours.items())[:MOST_ROWS]:
+        out.add_row(kind, *(_shares(shares_with(some)) for some in (rooms, theirs.get(kind, []))))
+    return out
+
+
+def _shares(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.0f}" for name, share in list(shares.items())[:MOST_NAMED]) or "-"
+
+
+def pair_table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """The pairs of categories that most often stand in one room."""
+    out = _new_table("pairs in one room, % of rooms", "pair", "ours", "people's")
+    theirs = shares_of_pairs(rooms_of(people))
+    for pair, share in list(shares_of_pairs(rooms_of(houses)).items())[:MOST_PAIRS]:
+        out.add_row(" + ".join(pair), f"{100 * share:.0f}", f"{100 * theirs.get(pair, 0):.0f}")
+    return out
+
+
+def color_table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """One line a category: its most frequent colours, percent of the things that have one."""
+    out = _new_table("colours, %", "category", *SIDES, texts=SIDES)
+    theirs = paints_of(people)
+    frequent = [name for name in paints_of(houses) if name in QUERYABLE][:MOST_ROWS]
+    frequent += [name for name in ("toilet",) if name not in frequent]
+    for category in frequent:
+        out.add_row(category, *(_colors(counts.get(category, Counter())) for counts in (paints_of(houses), theirs)))
+    return out
+
+
+def _colors(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {100 * count / counts.total():.0f}" for name, count in counts.most_common(5)) or "-"
+
+
+def published_table(houses: Sequence[Measured], people: Sequence[Measured]) -> Table:
+    """Figures that others published of their houses, with sources."""
+    published = {
+        "rooms a house": "9.0 SUNCG [1]; 4.0 ProcTHOR-10K [2]",
+        "bedrooms a house": "1.3 ProcTHOR-10K [2]",
+        "bathrooms a house": "1.0 ProcTHOR-10K [2]",
+        "kitchens a house": "0.8 ProcTHOR-10K [2]",
+        "living rooms a house": "1.0 ProcTHOR-10K [2]",
+        "area of a house, m2": "300 to 800 kept for EQA [1]; 107 in Norway, median [4]",
+        "objects a house": "111 SUNCG [1]",
+        "objects a room": "12 SUNCG [1]",
+        "categories of objects": "80 SUNCG [1]",
+        "models of objects": "2644 SUNCG [1]; 18 656 HSSD [3]",
     }
-    for axis, (title, counted) in zip(axes.flat[len(LINES) :], counts.items(), strict=False):
-        names, numbers = zip(*reversed(counted.most_common()), strict=True)
-        axis.barh(names, np.array(numbers) / len(houses), color="#55a868")
-        axis.set(title=title)
-        axis.tick_params(axis="y", labelsize=5 if len(names) > 20 else 9)
-    axes.flat[-1].axis("off")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as aside:
-        figure.savefig(aside, dpi=90, format="png")
-    plt.close(figure)
+    headings = ("ours", "people's", "published")
+    out = _new_table("published figures: means and counts", "", *headings, caption=SOURCES, texts=headings[-1:])
+    figures = [_comparable(some) for some in (houses, people)]
+    for name, others in published.items():
+        out.add_row(name, *(f"{some[name]:.3g}" for some in figures), others)
+    return out
+
+
+def _comparable(houses: Sequence[Measured]) -> dict[str, float]:
+    rooms = rooms_of(houses)
+    figures = {"rooms a house": len(rooms) / len(houses)}
+    for kind in ("bedroom", "bathroom", "kitchen", "living room"):
+        figures[f"{kind}s a house"] = sum(room.type == kind for room in rooms) / len(houses)
+    things = sum((house.things for house in houses), Counter())
+    return figures | {
+        "area of a house, m2": float(pooled(houses, "area").mean()),
+        "objects a house": things.total() / len(houses),
+        "objects a room": sum(room.things.total() for room in rooms) / len(rooms),
+        "categories of objects": len(things),
+        "models of objects": len(frozenset().union(*(house.models for house in houses))),
+    }
+
+
+def tables(houses: Sequence[Measured], people: Sequence[Measured]) -> list[Table]:
+    make = (table, room_table, contents_table, pair_table, color_table, published_table)
+    return [of_both(houses, people) for of_both in make]
+
+
+def chosen(arguments: argparse.Namespace) -> list[Path]:
+    """Files of the chosen houses, generated where they are missing."""
+    if arguments.split == HUMAN:
+        return human_homes()[: arguments.count]
+    with progress(f"houses, {arguments.split}", arguments.count) as advance:
+        return make_houses(
+            data_root(),
+            split=arguments.split,
+            count=arguments.count,
+            seed=arguments.seed,
+            style=arguments.style,
+            progress=absolute(advance),
+        )
 
 
 def main() -> None:
@@ -156,25 +199,19 @@ def main() -> None:
     parser.add_argument("--count", type=whole(1), default=96)
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
-    if arguments.count < 1:
-        parser.error(f"--count: expected at least 1, got {arguments.count}")
-    split, count = arguments.split, arguments.count
-    if split == HUMAN:
-        paths = human_homes()[:count]
-        count = len(paths)
-    else:
-        with progress(f"houses, {split}", count) as advance:
-            numbers = {"split": split, "count": count, "seed": arguments.seed, "style": arguments.style}
-            paths = make_houses(data_root(), **numbers, progress=absolute(advance))
-    houses = []
-    with progress("houses measured", len(paths)) as advance:
-        for path in paths:
-            houses.append(measure(House.load(path)))
+    paths, homes = chosen(arguments), human_homes()
+    measured = []
+    with progress("houses measured", len(paths) + len(homes)) as advance:
+        for path in [*paths, *homes]:
+            measured.append(measure(House.load(path)))
             advance(1)
-    console.print(table(houses))
-    picture = arguments.out / f"{'' if arguments.style == PAPER else arguments.style + '_'}{split}_{count}.png"
-    draw(houses, picture)
-    console.print(picture)
+    houses, people = measured[: len(paths)], measured[len(paths) :]
+    for one in tables(houses, people):
+        console.print(one)
+    prefix = "" if arguments.style == PAPER else f"{arguments.style}_"
+    picture = arguments.out / f"{prefix}{arguments.split}_{len(paths)}.png"
+    draw(houses, people, picture)
+    console.print(picture, soft_wrap=True)
 
 
 if __name__ == "__main__":
