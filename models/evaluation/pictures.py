@@ -162,6 +162,7 @@ def plan_of_walk(
         cell.axis("off")
     figure.suptitle(title, fontsize=11)
     figure.draw_without_rendering()  # lays the plan out, which gives it its size
+    figure.set_layout_engine("none")  # laid out once is enough
     name_regions(axis, scene, beside=[poses for poses, *_ in walks])
     with atomic_write(path) as aside:
         figure.savefig(aside, format="png")
