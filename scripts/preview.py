@@ -61,13 +61,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--views", type=whole(1), help="views of each house (default: 15, 1 with --sheet)")
     parser.add_argument("--sheet", action="store_true", help="one picture of all plans, and one of all views")
     parser.add_argument(
-        "--quiz", action="store_true", help="the sheet's views have numbers; NAME_key.txt has the rooms"
+        "--quiz", action="store_true", help="views of --sheet have numbers; SPLIT_key.txt has the rooms"
     )
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
+    if arguments.quiz and not arguments.sheet:
+        parser.error("--quiz: expected --sheet with it, got none")
     num_left = len(human_homes()) - arguments.first if arguments.split == HUMAN else None
     arguments.count = arguments.count or num_left or (24 if arguments.sheet else 1)
-    if num_left is not None and arguments.count > num_left:
+    if num_left is not None and (num_left < 1 or arguments.count > num_left):
         parser.error(f"--first and --count: expected homes 0 to {len(human_homes()) - 1} of the split human")
     arguments.prefix = "" if arguments.style == PAPER else f"{arguments.style}-"  # of files
     arguments.views = arguments.views or (1 if arguments.sheet else 15)

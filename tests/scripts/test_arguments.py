@@ -48,6 +48,12 @@ def test_no_flag_of_any_script_takes_every_number() -> None:
         (make_questions, ["--houses", "2", "1", "0"], "argument --houses: expected a whole number from 1 on, got '0'"),
         (preview, ["--style", "villa"], "argument --style: invalid choice: 'villa'"),
         (preview, ["--views", "0"], "argument --views: expected a whole number from 1 on, got '0'"),
+        (preview, ["--quiz"], "--quiz: expected --sheet with it, got none"),
+        (
+            preview,
+            ["--split", "human", "--first", "5"],
+            "--first and --count: expected homes 0 to 4 of the split human",
+        ),
         (export_house, ["--first", "-3"], "argument --first: expected a whole number from 0 on, got '-3'"),
         (house_stats, ["--count", "many"], "argument --count: expected a whole number from 1 on, got 'many'"),
     ],
