@@ -36,7 +36,7 @@ def test_each_room_is_first_seen_from_a_doorway_and_in_depth() -> None:
 
 def test_rays_are_as_long_as_lines_that_are_cut_at_the_outline() -> None:
     bent = [(0.0, 0.0), (0.0, 9.0), (9.0, 8.0), (5.0, 4.0), (1.5, 5.0), (1.0, 0.0)]
-    lengths = _ray_lengths([*bent, bent[0]], (0.7, 4.0))
+    lengths = _ray_lengths(np.array([*zip(bent, bent[1:] + bent[:1])]), (0.7, 4.0))
     slow = [depth_m(Polygon(bent), (0.7, 4.0), turn) for turn in np.radians(np.arange(360))]
     assert np.allclose(lengths, slow, atol=1e-9)
 
