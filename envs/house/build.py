@@ -3,7 +3,9 @@
 Axes: Q quads, F faces, I instances.
 """
 
+from dataclasses import dataclass
 from math import cos, hypot, sin
+from zlib import crc32
 
 import numpy as np
 
@@ -32,7 +34,7 @@ def build_scene(house: House, catalog: Catalog) -> Scene:
     rows: list[tuple] = []  # mesh, rotation_scale, translation, first material, class, id, room, sphere
     num_materials = 0
     first_mesh = len(catalog.meshes.vertex_range)
-    meshes = _part_meshes(parts, catalog)
+    meshes = _part_meshes(parts, [_laying(house, part) for part in parts], catalog)
     for place, part in enumerate(parts):
         own = [_material(catalog, name, part) for name in part.materials]
         lo, hi = meshes.vertex_range[place]
@@ -108,8 +110,31 @@ def _join(materials: list[Materials]) -> Materials:
     )
 
 
-def _part_meshes(parts: list[Part], catalog: Catalog) -> Meshes:
-    """Quads of all parts as triangles, with flat normals and texture coordinates in the world's metres."""
+@dataclass(frozen=True, slots=True)
+class _Laying:
+    """The way in which a texture is laid: turned by 90 degrees, and moved by shares of its width and height."""
+
+    turned: bool
+    shift: tuple[float, float]
+
+
+def _laying(house: House, part: Part) -> _Laying:
+    """Planks run along the longer side of their room, and each room shows another part of a texture.
+
+    Textures of walls stand on the floor, so they are moved sideways only; those of windows and doors stay.
+    """
+    if part.class_name not in ("floor", "wall") or part.room < 0:
+        return _Laying(False, (0.0, 0.0))
+    number = crc32(f"{house.id}/{part.room}".encode())
+    across, along = number % 256 / 256, number // 256 % 256 / 256
+    if part.class_name == "wall":
+        return _Laying(False, (across, 0.0))
+    xs, zs = zip(*house.rooms[part.room].polygon, strict=True)
+    return _Laying(max(zs) - min(zs) > max(xs) - min(xs), (across, along))
+
+
+def _part_meshes(parts: list[Part], laid: list[_Laying], catalog: Catalog) -> Meshes:
+    """Quads of all parts as triangles, with flat normals and texture coordinates in metres along the world's axes."""
     quads = np.array([quad for part in parts for quad in part.quads], np.float64)  # Q 4 3
     slots = np.array([slot for part in parts for slot in part.slots], np.int32)
     counts = np.array([len(part.quads) for part in parts])
@@ -118,7 +143,7 @@ def _part_meshes(parts: list[Part], catalog: Catalog) -> Meshes:
     thin = length[:, 0] < 1e-12
     normal = np.where(thin[:, None], np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 0]), normal)
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-    uv = _texture_coordinates(parts, quads, normal, catalog)
+    uv = _texture_coordinates(parts, laid, quads, normal, catalog)
     corner = np.arange(len(quads), dtype=np.int32)[:, None] * 4
     faces = np.stack([corner + [0, 1, 2], corner + [0, 2, 3]], 1).reshape(-1, 3).astype(np.int32)
     is_face = (quads[:, 2] != quads[:, 3]).any(1)  # a triangle is a quad whose last corners coincide
@@ -135,11 +160,13 @@ def _part_meshes(parts: list[Part], catalog: Catalog) -> Meshes:
     )
 
 
-def _texture_coordinates(parts: list[Part], quads: np.ndarray, normal: np.ndarray, catalog: Catalog) -> np.ndarray:
+def _texture_coordinates(
+    parts: list[Part], laid: list[_Laying], quads: np.ndarray, normal: np.ndarray, catalog: Catalog
+) -> np.ndarray:
     sizes, lift = [], []
     for part in parts:
         names = [name.removeprefix("unlit:") for name in part.materials]
-        surfaces = [catalog.surfaces.get(name) for name in names]
+        surfaces = [catalog.surface(name) for name in names]
         of_slot = [(1.0, 1.0) if s is None else _SKY_SIZE_M if s.kind == "sky" else s.size_m for s in surfaces]
         of_lift = [HORIZON_M if s is not None and s.kind == "sky" else 0.0 for s in surfaces]
         sizes += [of_slot[slot] for slot in part.slots]
@@ -148,8 +175,12 @@ def _texture_coordinates(parts: list[Part], quads: np.ndarray, normal: np.ndarra
     u = np.take_along_axis(quads, first[:, None, None], axis=2)[..., 0]
     v = np.take_along_axis(quads, second[:, None, None], axis=2)[..., 0]
     v = np.where((second == 2)[:, None], -v, v - np.array(lift)[:, None])
+    counts = [len(part.quads) for part in parts]
+    turned = np.repeat([way.turned for way in laid], counts)[:, None]
+    shift = np.repeat([way.shift for way in laid], counts, axis=0)
+    u, v = np.where(turned, v, u), np.where(turned, -u, v)
     size = np.array(sizes)
-    return np.stack([u / size[:, :1], v / size[:, 1:]], axis=2)
+    return np.stack([u / size[:, :1] + shift[:, :1], v / size[:, 1:] + shift[:, 1:]], axis=2)
 
 
 def _ranges(counts: np.ndarray) -> np.ndarray:

@@ -106,13 +106,21 @@ class Catalog:
             texture[main] = self._slots.grey_texture[rows][main]
         return Materials(rgb, texture, unlit)
 
-    def surface_material(self, name_or_hex: str) -> Materials:
-        """One material: a surface of the catalogue by name, or paint such as "#f4f2ee"."""
-        surface = self.surfaces.get(name_or_hex)
-        if surface is not None:
-            rgb, texture = (255, 255, 255), surface.texture
-        else:
-            rgb, texture = _parse_hex(name_or_hex), -1
+    def surface(self, words: str) -> Surface | None:
+        """The surface in `words` as `surface_material` reads them; None for paint and for unknown names."""
+        return self.surfaces.get(words.partition("#")[0])
+
+    def surface_material(self, words: str) -> Materials:
+        """One material: a surface of the catalogue by name, paint as "#f4f2ee", or both as "loop_carpet#8794a6".
+
+        The colour behind a name tints its texture.
+        """
+        name, mark, digits = words.partition("#")
+        surface = self.surfaces.get(name)
+        if surface is None and (name or not mark):
+            raise _unknown_surface(words)
+        rgb = _parse_hex(words, digits) if mark else (255, 255, 255)
+        texture = -1 if surface is None else surface.texture
         unlit = surface is not None and surface.kind == "sky"
         return Materials(np.array([rgb], np.uint8), np.array([texture], np.int32), np.array([unlit], np.uint8))
 
@@ -274,10 +282,14 @@ def _arrays_of(*records: Meshes | Textures | Materials):
     return [getattr(record, name) for record in records for name in record.__dataclass_fields__]
 
 
-def _parse_hex(text: str) -> tuple[int, int, int]:
+def _parse_hex(words: str, digits: str) -> tuple[int, int, int]:
     try:
-        if len(text) != 7 or text[0] != "#":
+        if len(digits) != 6:
             raise ValueError
-        return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+        return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16)
     except ValueError:
-        raise ValueError(f"surface: expected a name in Catalog.surfaces or '#rrggbb', got {text!r}") from None
+        raise _unknown_surface(words) from None
+
+
+def _unknown_surface(words: str) -> ValueError:
+    return ValueError(f"surface: expected a name in Catalog.surfaces, '#rrggbb' or 'name#rrggbb', got {words!r}")
