@@ -240,13 +240,16 @@ def _build_pyramids(images: list[np.ndarray]) -> Textures:
             raise ValueError(f"expected square textures with a power of two as side, got {image.shape}")
         offsets.append(position)
         sizes.append(side.bit_length() - 1)
-        level = image.astype(np.uint32)
+        level = image.astype(np.uint16)
         while True:
-            texels.append((level[..., 0] | level[..., 1] << 8 | level[..., 2] << 16 | np.uint32(255 << 24)).ravel())
+            opaque = np.full((*level.shape[:2], 4), 255, np.uint8)
+            opaque[..., :3] = level
+            texels.append(opaque.view("<u4").ravel())
             position += texels[-1].size
             if level.shape[0] == 1:
                 break
-            level = (level[::2, ::2] + level[1::2, ::2] + level[::2, 1::2] + level[1::2, 1::2] + 2) // 4
+            pairs = level[::2] + level[1::2]
+            level = (pairs[:, ::2] + pairs[:, 1::2] + 2) >> 2
     return Textures(np.concatenate(texels), np.array(offsets, np.int64), np.array(sizes, np.int32))
 
 
