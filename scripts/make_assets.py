@@ -11,15 +11,21 @@ A curation entry has `model` (a catalogue id), `shape` (a name in `scripts/asset
 {model or shape, size_m, at, heading_deg, paint} put together, with a `key`), `category` and `quality`. Optional keys:
 
 - `main` (materials that paint goes on), `rgb` (material: flat colour), `unlit` (materials that shine)
+- `split` (name: {of: material, box_m: [least, most corner]}): faces inside a box get a material of their own
 - `name`, `elevation_m`, `top_m`, `size_m`, `color` and `recolorable`, to overrule the computed values
 - `drop_materials`, `keep_groups` or `drop_groups` (OBJ groups)
 - `triangles` (at most) or `error_m` (most movement of the surface), if decimation by rule does too much or too little
+
+Paint goes on one part of a thing: the upholstery of a chair, the case of a piano. `never_painted` lists words; a
+material with one of them in its name can't be a main one. A model whose main materials are less than 40 % of what one
+sees keeps its own colours. Surfaces are textures of the libraries, larger `sheet`s laid from their tiles, or drawn by a
+`pattern` of `scripts/assets/textures.py`.
 """
 
 import argparse
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +37,13 @@ from eqa.scripts.assets.colors import color_shares
 from eqa.scripts.assets.meshes import PackedMesh, decimate, pack
 from eqa.scripts.assets.shapes import SHAPES
 from eqa.scripts.assets.sources import GroupFilter, Libraries, Shape, Slot, open_libraries, read_shape
+from eqa.scripts.assets.textures import draw, rearranged
 
 CURATION = ASSETS / "curation.json"
 OWN_WORK = ("authors of this project", "CC0 1.0")
 MODEL_TEXTURE_PX, SURFACE_TEXTURE_PX = 128, 256
 NAMED_SHARE = 0.6  # least share of a model's surface in one colour that makes people name the colour
-PAINTED_SHARE = 0.5  # least share of a model's surface on its main materials that makes paint decide its colour
+PAINTED_SHARE = 0.4  # least share of a model's surface on its main materials that makes paint decide its colour
 DARKEST = 14  # flat colours are lifted to this, so that shading shows the form of black things
 
 
@@ -79,9 +86,10 @@ class Built:
     mesh: PackedMesh
 
 
-def build_model(curated: dict, libraries: Libraries, images: Images, flat_colors: dict) -> Built:
+def build_model(curated: dict, libraries: Libraries, images: Images, curation: dict) -> Built:
     """One model from its line in the curation table."""
-    shape, sources = _gather(curated, libraries, flat_colors)
+    shape, sources = _gather(curated, libraries, curation["flat_colors"])
+    _split(shape, curated.get("split", {}))
     shape = _drop_materials(shape, curated.get("drop_materials", ()))
     for slot in shape.slots:
         slot.main = slot.main or slot.name in curated.get("main", ())
@@ -110,7 +118,7 @@ def build_model(curated: dict, libraries: Libraries, images: Images, flat_colors
         "uv_range": mesh.uv_range,
         "slots": [_slot_entry(slot, images) for slot in shape.slots],
     }
-    _check(entry)
+    _check(entry, curation["never_painted"])
     return Built(entry, mesh)
 
 
@@ -165,6 +173,25 @@ def _limits(curated: dict) -> dict:
     return {"max_faces": curated.get("triangles"), "error_m": curated.get("error_m")}
 
 
+def _split(shape: Shape, parts: dict[str, dict]) -> None:
+    """Gives the faces of a material that lie wholly inside a box a material of their own, which looks the same."""
+    for name, part in parts.items():
+        low, high = np.array(part["box_m"])
+        inside = ((shape.points >= low) & (shape.points <= high)).all(axis=1)
+        of = [number for number, slot in enumerate(shape.slots) if slot.name == part["of"]]
+        chosen = inside[shape.faces].all(axis=1) & np.isin(shape.face_slot(), of)
+        if not chosen.any():
+            raise ValueError(f"split: expected faces of {part['of']!r} inside the box of {name!r}, got none")
+        corners = np.unique(shape.faces[chosen])
+        row = np.full(len(shape.points), -1)
+        row[corners] = len(shape.points) + np.arange(len(corners))
+        shape.faces[chosen] = row[shape.faces[chosen]]
+        shape.points = np.concatenate([shape.points, shape.points[corners]])
+        shape.uv = np.concatenate([shape.uv, shape.uv[corners]])
+        shape.slot_of_vertex = np.concatenate([shape.slot_of_vertex, np.full(len(corners), len(shape.slots))])
+        shape.slots.append(replace(shape.slots[of[0]], name=name))
+
+
 def _drop_materials(shape: Shape, names: list[str]) -> Shape:
     dropped = np.array([slot.name in names for slot in shape.slots], bool)
     return Shape(shape.points, shape.uv, shape.slot_of_vertex, shape.faces[~dropped[shape.face_slot()]], shape.slots)
@@ -202,26 +229,42 @@ def _slot_entry(slot: Slot, images: Images) -> dict:
     return {"material": slot.name, "rgb": slot.rgb, "texture": texture, "unlit": int(slot.unlit), "main": slot.main}
 
 
-def _check(entry: dict) -> None:
+def _check(entry: dict, never_painted: list[str]) -> None:
     if entry["category"] not in CLASSES:
         raise ValueError(f"{entry['key']}: category: expected one of catalog.CLASSES, got {entry['category']!r}")
     if entry["color"] is not None and entry["color"] not in PALETTE:
         raise ValueError(f"{entry['key']}: color: expected one of catalog.PALETTE, got {entry['color']!r}")
     if entry["recolorable"] and not any(slot["main"] for slot in entry["slots"]):
         raise ValueError(f"{entry['key']}: main: expected a material of the model, got none that exists")
+    for slot in entry["slots"]:
+        if slot["main"] and any(word in slot["material"].lower() for word in never_painted):
+            raise ValueError(
+                f"{entry['key']}: main: expected materials without the words of never_painted, got {slot['material']!r}"
+            )
 
 
 def build_surface(curated: dict, libraries: Libraries, images: Images) -> dict:
-    source = libraries.textures[curated["texture"]]
-    properties = source.properties
-    image = source.archive.read(properties["image"].lstrip("/"))
+    """A surface from its line in the curation table: drawn by code, or a texture of the libraries."""
+    side_px = curated.get("side_px", SURFACE_TEXTURE_PX)
+    if "pattern" in curated:
+        image, size_m = draw(curated)
+        creator, licence = OWN_WORK
+    else:
+        source = libraries.textures[curated["texture"]]
+        image = source.archive.read(source.properties["image"].lstrip("/"))
+        size_m = [float(source.properties[side]) / 100 for side in ("width", "height")]
+        if "sheet" in curated:
+            sheet = curated["sheet"]
+            image = rearranged(image, **sheet, side_px=side_px)
+            size_m = [s / n * m for s, n, m in zip(size_m, sheet["cells"], sheet["count"], strict=True)]
+        creator, licence = source.properties["creator"], source.license
     return {
         "name": curated["name"],
         "kind": curated["kind"],
-        "size_m": [float(properties[side]) / 100 for side in ("width", "height")],
-        "texture": images.add(image, SURFACE_TEXTURE_PX),
-        "creator": properties["creator"],
-        "license": source.license,
+        "size_m": [round(size, 4) for size in size_m],
+        "texture": images.add(image, side_px),
+        "creator": creator,
+        "license": licence,
     }
 
 
@@ -265,7 +308,8 @@ def attribution(models: list[dict], surfaces: list[dict]) -> str:
         "",
         "The models and textures in this folder come from the furniture libraries of Sweet Home 3D",
         "(https://www.sweethome3d.com), but for those by the authors of this project. They were changed: meshes were scaled,",
-        "decimated, given new normals and quantised, some were cut or combined, textures were scaled down and recompressed.",
+        "decimated, given new normals and quantised, some were cut or combined, textures were scaled down and recompressed,",
+        "some laid out into larger ones.",
         "They can be shown in other colours than their authors gave them. The authors endorse neither this project nor its use.",
         "",
         "Licences: " + ", ".join(f"[{name}]({link})" for name, link in LICENSE_LINKS.items()) + ".",
@@ -292,7 +336,7 @@ def main() -> None:
     curation = json.loads(args.curation.read_text())
     libraries = open_libraries(args.paths)
     images = Images()
-    built = [build_model(line, libraries, images, curation["flat_colors"]) for line in curation["models"]]
+    built = [build_model(line, libraries, images, curation) for line in curation["models"]]
     surfaces = [build_surface(line, libraries, images) for line in curation["surfaces"]]
     write_pack(args.out, built, surfaces, images)
     faces = sum(len(b.mesh.faces) for b in built)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eqa.scripts.assets import furniture, household, machines
+from eqa.scripts.assets import furniture, household, machines, pictures
 from eqa.scripts.assets.builder import Builder, ellipse, mirror_image, rectangle
 from eqa.scripts.assets.sources import Shape
 
@@ -68,7 +68,7 @@ def canister_vacuum() -> Shape:
     hose = [(0, 0.2, 0.0), (0, 0.3, 0.06), (0.02, 0.5, 0.1), (0.06, 0.72, 0.08), (0.1, 0.88, 0.12), (0.12, 0.93, 0.2)]
     b.tube("dark", hose, 0.02)
     b.tube("metal", [(0.12, 0.93, 0.2), (0.12, 0.88, 0.27), (0.12, 0.06, 0.62)], 0.017)
-    b.prism("dark", [(-0.03, 0.58), (0.27, 0.58), (0.27, 0.66), (0.2, 0.69), (0.04, 0.69), (-0.03, 0.66)], 0.0, 0.055)
+    b.prism("paint", [(-0.03, 0.58), (0.27, 0.58), (0.27, 0.66), (0.2, 0.69), (0.04, 0.69), (-0.03, 0.66)], 0.0, 0.055)
     return b.shape()
 
 
@@ -254,4 +254,4 @@ SHAPES: dict[str, Callable[[], Shape]] = {
         *household.SHAPES,
         *machines.SHAPES,
     )
-}
+} | pictures.SHAPES

@@ -90,6 +90,30 @@ def test_recolouring_paints_the_main_slots_and_nothing_else(catalog):
         np.testing.assert_array_equal(painted.texture[changed] < 0, shipped.texture[changed] < 0)
 
 
+def test_main_slots_are_those_of_the_curation_table_and_never_keys_blades_screens_tyres_glass_or_mirrors(
+    catalog, document
+):
+    curation = json.loads((ASSETS / "curation.json").read_text())
+    assert {"keys", "blade", "screen", "tyre", "tire", "glass", "mirror", "wheel"} <= set(curation["never_painted"])
+    for entry, line in zip(document["models"], curation["models"], strict=True):
+        painted = catalog.materials(entry["key"], "pink").rgb == PALETTE["pink"]
+        for slot, is_pink in zip(entry["slots"], painted.all(axis=1), strict=True):
+            if "parts" not in line:
+                named = slot["material"] in line.get("main", ["paint"] if "shape" in line else [])
+                assert slot["main"] == named, (entry["key"], slot["material"])
+            if any(word in slot["material"].lower() for word in curation["never_painted"]):
+                assert not is_pink, (entry["key"], slot["material"])
+
+
+@pytest.mark.parametrize(
+    "key, material", [("Blend Swap CC-0#pianoAQueue", "black keys"), ("Blend Swap CC-BY#piano", "Material.003")]
+)
+def test_the_black_keys_of_a_blue_piano_stay_black(catalog, document, key, material):
+    slots = next(entry["slots"] for entry in document["models"] if entry["key"] == key)
+    place = [slot["material"] for slot in slots].index(material)
+    assert tuple(catalog.materials(key, "blue").rgb[place]) == (14, 14, 14)
+
+
 def test_a_painted_texture_averages_to_its_colour(catalog):
     """The last level of a mip pyramid is the mean: grey, bright, so that the tint keeps its name."""
     painted = [catalog.materials(m.key, "yellow") for m in catalog.models.values() if m.recolorable]
@@ -149,9 +173,11 @@ def test_surfaces_cover_floor_wall_and_sky_and_paint_is_a_material_too(catalog):
     assert floor.texture[0] == catalog.surfaces["wooden_floor"].texture and tuple(floor.rgb[0]) == (255, 255, 255)
     paint = catalog.surface_material("#10a0ff")
     assert tuple(paint.rgb[0]) == (16, 160, 255) and paint.texture[0] == -1 and paint.unlit[0] == 0
+    tinted = catalog.surface_material("loop_carpet#10a0ff")
+    assert tuple(tinted.rgb[0]) == (16, 160, 255) and tinted.texture[0] == catalog.surfaces["loop_carpet"].texture
 
 
-@pytest.mark.parametrize("name", ["velvet", "#12345", "#gggggg", ""])
+@pytest.mark.parametrize("name", ["velvet", "#12345", "#gggggg", "", "velvet#10a0ff", "loop_carpet#12", "loop_carpet#"])
 def test_an_unknown_surface_is_refused(catalog, name):
     with pytest.raises(ValueError, match="#rrggbb"):
         catalog.surface_material(name)
