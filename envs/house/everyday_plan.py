@@ -105,7 +105,7 @@ def _attempt(dice: Dice, home: _Home) -> Plan | None:
         return None
     rules = everyday_rules()
     outdoors = {kind: {**rule, "chance": [float(kind in home.outdoors)]} for kind, rule in rules["outdoors"].items()}
-    return finished(dice, canvas, outdoors, functools.partial(add_openings, rules))
+    return finished(dice, canvas, outdoors, functools.partial(add_openings, rules), style="everyday")
 
 
 def _sizes_fit(canvas: Canvas, slots: list[Slot]) -> bool:

@@ -34,7 +34,7 @@ def _digest() -> str:
     names = ("random_stream", "plan", "openings", "geometry", "room_space", "placing", "furnish", "generator")
     code = [code_fingerprint(here / f"{name}.py") for name in names]
     rules = [json.dumps(document) for document in (room_rules(), everyday_rules(), furnishing_rules())]  # order counts
-    plans = ("canvas", "everyday_rows", "everyday_plan", "everyday_openings")
+    plans = ("canvas", "surfaces", "everyday_rows", "everyday_plan", "everyday_openings")
     code += [code_fingerprint(here / f"{name}.py") for name in plans]
     return fingerprint([code, rules, file_fingerprint(ASSETS / "catalog.json")])[:8]
 

@@ -20,6 +20,7 @@ from eqa.envs.house.canvas import EMPTY, Canvas, crop, outline_of, touches_at_a_
 from eqa.envs.house.house import Opening, Room, Wall
 from eqa.envs.house.openings import OUTDOORS, add_doors, add_windows
 from eqa.envs.house.random_stream import Dice
+from eqa.envs.house.surfaces import choose_surfaces
 
 HEIGHT_M = 2.7
 AREA_M2 = (300.0, 800.0)  # of rooms with a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
@@ -62,10 +63,12 @@ def _attempt(dice: Dice) -> Plan | None:
         _lay_out_straight(dice, canvas, program, around_lobby=shape == "lobby")
     if not AREA_M2[0] <= float((canvas.labels >= 0).sum()) / 100 <= AREA_M2[1]:
         return None
-    return finished(dice, canvas, room_rules()["types"], _openings)
+    return finished(dice, canvas, room_rules()["types"], _openings, style="paper")
 
 
-def finished(dice: Dice, canvas: Canvas, outdoors: Mapping[str, dict], openings_of: OpeningsOf) -> Plan | None:
+def finished(
+    dice: Dice, canvas: Canvas, outdoors: Mapping[str, dict], openings_of: OpeningsOf, *, style: str
+) -> Plan | None:
     """The painted rooms as a plan: with patio and balcony by the rules `outdoors`, turned, with openings and surfaces.
 
     `openings_of(dice, types, walls, polygons)` may be None, where some room cannot be reached; then the plan is None.
@@ -85,8 +88,11 @@ def finished(dice: Dice, canvas: Canvas, outdoors: Mapping[str, dict], openings_
     openings = openings_of(dice, types, walls, polygons)
     if openings is None:
         return None
-    facade = dice.weighted(room_rules()["walls"]["facade"])
-    rooms = [_room(dice, kind, polygon, facade) for kind, polygon in zip(types, polygons, strict=True)]
+    finishes = choose_surfaces(dice, types, room_rules(), style=style)
+    rooms = [
+        Room(kind, polygon, finish.floor, finish.wall, finish.ceiling)
+        for kind, polygon, finish in zip(types, polygons, finishes, strict=True)
+    ]
     return rooms, walls, openings
 
 
@@ -243,15 +249,6 @@ def _lay_out_bent(dice: Dice, canvas: Canvas, program: list[str]) -> None:
     before = north[0].depth if north else 40
     width, before, after = _cap(dice, "living room", across, scale, (before, 40))
     canvas.paint("living room", (-width, 0, -before, across + after))
-
-
-def _room(dice: Dice, kind: str, polygon: list[tuple[float, float]], facade: str) -> Room:
-    rules = room_rules()
-    rule = rules["types"][kind]
-    floor = dice.weighted(rules["floors"][rule["floor"]])
-    if kind in OUTDOORS:
-        return Room(kind, polygon, floor, facade, None)
-    return Room(kind, polygon, floor, dice.weighted(rules["walls"][rule["wall"]]), dice.weighted(rules["ceilings"]))
 
 
 def _add_outdoors(dice: Dice, labels: np.ndarray, types: list[str], rules: Mapping[str, dict]) -> np.ndarray:
