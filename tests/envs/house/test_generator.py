@@ -79,6 +79,15 @@ def test_every_house_has_the_rooms_that_people_need_and_the_size_of_the_papers_h
         assert 90 <= len(house.objects) <= 240
 
 
+def test_toilets_are_white_in_most_houses_and_sofas_are_of_many_colours(houses: list[House]) -> None:
+    colors = {
+        name: [thing.color for house in houses for thing in house.objects if thing.category == name]
+        for name in ("toilet", "sofa")
+    }
+    assert len(colors["toilet"]) >= 20 and colors["toilet"].count("white") > 0.6 * len(colors["toilet"])
+    assert len(set(colors["sofa"])) >= 5
+
+
 def test_patios_and_balconies_are_open_to_the_sky_behind_a_low_wall_and_one_can_walk_out(houses: list[House]) -> None:
     seen = set()
     for house in houses:
