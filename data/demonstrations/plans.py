@@ -1,7 +1,7 @@
 """Walks to the best view of a target, for an agent that knows the scene.
 
 A demonstration leads to any place from which its target is seen well enough. The walk to the best view ends with the
-whole target straight ahead, and with other things of its room in view.
+whole target in view, and with other things of its room.
 
 Axes: N walks, V views.
 """
@@ -44,7 +44,7 @@ def best_views(world: World, scene_id: str, episodes: Sequence[Episode]) -> list
     heading.
 
     The best view shows the whole target, large enough to name its colour and small enough to leave room. It also shows
-    other things of the target's room. View points come ordered by the share of the view that the target fills.
+    other things of the target's room. Those of generated questions come in about this order; others may come in any.
     """
     goals = [Goal.of(episode) for episode in episodes]
     poses = np.array([view for goal in goals for view in goal.view_points]).reshape(-1, 4)

@@ -38,7 +38,7 @@ from eqa.envs.files import fingerprint
 from eqa.envs.house.generator import HUMAN, SPLITS
 from eqa.envs.house.house import House
 
-GENERATOR = "questions-8"  # raise with every change of questions, or of the poses that show their answers
+GENERATOR = "questions-9"  # raise with every change of questions, or of the poses that show their answers
 ALL_SPLITS = (*SPLITS, HUMAN)
 NUM_PASSES = 3  # over all houses: asking, looking, placing
 

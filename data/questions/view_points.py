@@ -1,46 +1,55 @@
 """View points: the poses that see an object well, at which a walk to it should end.
 
 All objects of a house are looked at together. Four small views from each place of a coarse grid give the whole round,
-and the share of a view that each object fills at any heading. A place is good if it sees the object well both straight
-ahead and a little to the side. So a walk may end as soon as it comes to such a place with the object before it.
-EmbodiedQA's code takes one random near place and the heading with most pixels; with few poses to end at, our walks
-passed their target and turned.
+and the share of a view that each object fills at any heading. A place is good if it shows the whole object, large
+enough to name its colour, with other things and floor of its room around it. It must do so both straight ahead and a
+little to the side. So a walk may end as soon as it comes to such a place with the object before it. EmbodiedQA's code
+takes one random near place and the heading with most pixels; with few poses to end at, our walks passed their target
+and turned.
 
-Axes: P places, Q points, E edges, D headings, C columns all round, I instance ids (0 is the building), O objects.
+Axes: P places, V those near one target, Q points, E edges, D headings, H those that a walk may end with, N middle ones,
+I instance ids (0 is the building), T objects of one target.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from math import asin, atan, degrees, pi, radians, sin, tan
-from typing import no_type_check
+from math import pi
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
-from numba import njit
+from jaxtyping import Bool, Float, Float32, Float64, Int64
+from numpy.lib.stride_tricks import sliding_window_view
 
+from eqa.data.questions.surroundings import (
+    DRAWN,
+    FLOOR,
+    HEADINGS_RAD,
+    LEAST_SEEN,
+    NUM_HEADINGS,
+    VIEW_RAD,
+    VIEW_SR,
+    Around,
+    look_around,
+)
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Pose
 from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import load_catalog
-from eqa.envs.house.house import House
+from eqa.envs.house.catalog import CLASSES, load_catalog
+from eqa.envs.house.house import House, HouseObject
 from eqa.envs.metrics import inside_polygon
-from eqa.envs.navigation.floor import Floor, side_by_side
-from eqa.envs.rendering.camera import Camera
+from eqa.envs.navigation.floor import Floor
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Instances, Scene
 
 GOAL_RADIUS_M = 0.2  # a walk may end this far beside a view point,
 GOAL_TURNS = 1  # and turned this far to either side: the target is in view all the same
-VIEW_RAD = radians(60)  # an agent's view, as wide as it is high
-NUM_HEADINGS, HEADINGS_RAD = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.headings_rad
-COLUMNS_A_TURN = 6
-NUM_COLUMNS = NUM_HEADINGS * COLUMNS_A_TURN
-COLUMNS_A_VIEW = round(NUM_COLUMNS * VIEW_RAD / (2 * pi))
-NUM_DRAWN = 4  # pictures that close the round, 90 degrees wide; high enough for the whole view in their corners
-DRAWN = Camera(height_px=52, width_px=64, vertical_fov_deg=degrees(2 * atan(52 / 64)))
-PLACES_AT_ONCE = 64
 MANY_PLACES = 80  # most in one room, before they are thinned out
+ENOUGH_SHARE, TOO_LARGE = 0.05, 0.3  # of a view: a target need not be larger than the first, nor should than the second
+MANY_OTHERS, OTHERS_WORTH = 4, 0.25  # other things: how many are enough, what each is worth
+MUCH_FLOOR, FLOOR_WORTH = 0.1, 0.1  # floor: the share of a view that is enough, what it is worth
+CLEAR = 0.7  # of the largest part of its box that an object fills from anywhere: it is hidden where it fills less
+ASIDE_WORTH = 0.95  # of a view that looks a turn beside its target
+FLOOR_CLASS = CLASSES.index("floor")
 OVERVIEW_POINTS = 40  # of a room's floor, and places to look at them from
 
 ViewPoints = tuple[Pose, ...] | None
@@ -63,19 +72,17 @@ def view_points(
     targets: Sequence[Target],
     *,
     spacing_m: float = 0.5,
-    within_m: float = 3.0,
+    within_m: float = 3.25,
     keep: int = 48,
     least_share: float = 0.015,
-    enough_share: float = 0.15,
 ) -> list[ViewPoints]:
     """The poses that see each target well, best first; None for a target that is hardly visible.
 
-    A target is the object ids that a question needs to see in one view; the poses look at the first one. `renderer`
-    gives instance ids. All of the objects must fill at least `least_share` of a view (of its solid angle), and half of
-    that at headings up to GOAL_TURNS turns beside the first object. Poses compare by the first object's share in the
-    worst of these views: a pose is kept with at least three quarters of the best one's. Shares above `enough_share`
-    count as that much, since nearer is no better. Large rooms have fewer places, thinned out among those near any
-    target. So the result also depends on the other targets of the same rooms.
+    A target is the object ids that a question needs to see in one view. The poses look at the first one or a turn
+    beside it, from at most `within_m` away. `renderer` gives instance ids. All of the objects must fill at least
+    `least_share` of a view (of its solid angle), and half of that at headings up to GOAL_TURNS turns beside the pose's.
+    Poses compare by `worths`, less where something hides a part of the first object. A pose is kept with at least three
+    quarters of the best one's score. Large rooms have fewer places. The result does not depend on the other targets.
     ValueError names an id that the house does not have.
     """
     groups: dict[tuple[int, ...], list[int]] = {}  # by the rooms that a target's objects are in
@@ -87,34 +94,97 @@ def view_points(
         raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.sensors}")
     if not groups:
         return []
-    renderer.load([_visible_in(scene, rooms) for rooms in groups])
+    renderer.load([_visible_in(scene, rooms, len(house.objects)) for rooms in groups])
     grid = _grid(floor, spacing_m)
-    found: list[tuple[Pose, ...] | None] = [None] * len(targets)
-    for index, places in enumerate(groups.values()):
-        of_group = [targets[place] for place in places]
-        near = {first: _near(house, first, grid, within_m) for first in sorted({target[0] for target in of_group})}
-        used = np.flatnonzero(_thinned(np.any(list(near.values()), axis=0), grid, spacing_m))
-        ids = sorted({i for target in of_group for i in target})
-        column_of = np.zeros(len(house.objects) + 1, np.int64)
-        column_of[ids] = np.arange(1, len(ids) + 1)
-        shares = look_around(renderer, index, floor.stand(grid[used], np.zeros(len(used))), column_of)
-        place_of = np.full(len(grid), -1)
-        place_of[used] = np.arange(len(used))
+    in_room = {room: _in_room(house, room, grid, spacing_m) for room in sorted(set().union(*groups))}
+    found: list[ViewPoints] = [None] * len(targets)
+    for index, (rooms, places) in enumerate(groups.items()):
+        firsts = [house.objects[i - 1] for i in sorted({targets[place][0] for place in places})]
+        near = {thing.id: in_room[thing.room] & _near(thing, grid, within_m) for thing in firsts}
+        used = np.flatnonzero(np.any(list(near.values()), axis=0))
+        column_of = _columns(house, rooms)
+        around = look_around(renderer, index, floor.stand(grid[used], np.zeros(len(used))), column_of)
         for place in places:
             target = targets[place]
-            stand = np.flatnonzero(near[target[0]] & (place_of >= 0))
-            x, z = house.objects[target[0] - 1].position[::2]
-            toward = np.arctan2(grid[stand, 0] - x, grid[stand, 1] - z)
-            heading = np.round(toward % (2 * pi) / HOUSE_ACTIONS.turn_rad).astype(np.int64) % NUM_HEADINGS
-            beside = (heading[:, None] + np.arange(-GOAL_TURNS, GOAL_TURNS + 1)) % NUM_HEADINGS
-            seen = shares[place_of[stand][:, None, None], beside[:, :, None], column_of[np.asarray(target)]]
-            visible = (seen[:, GOAL_TURNS] >= least_share).all(1) & (seen >= least_share / 2).all((1, 2))
-            score = np.where(visible, np.minimum(seen[:, :, 0].min(axis=1), enough_share), 0)
+            thing, columns = house.objects[target[0] - 1], column_of[np.asarray(target)]
+            stand = np.flatnonzero(near[thing.id][used])
+            at = grid[used[stand]]
+            heading, score = _best_turned(around, stand, _toward(thing, at), columns, least_share)
+            clear = _clear(around.whole[stand, columns[0]], _box_share(thing, at))
+            score = np.round(score * clear, 6)  # equal on machines whose last bits of an arctangent differ
             order = np.argsort(-score, kind="stable")
             order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
-            poses = floor.stand(grid[stand], HEADINGS_RAD[heading])[order]
-            found[place] = tuple(map(tuple, poses.tolist())) or None
+            found[place] = tuple(map(tuple, floor.stand(at, HEADINGS_RAD[heading])[order].tolist())) or None
     return found
+
+
+def _best_turned(
+    around: Around,
+    stand: Int64[np.ndarray, " V"],
+    straight: Int64[np.ndarray, " V"],
+    columns: Int64[np.ndarray, " T"],
+    least_share: float,
+) -> tuple[Int64[np.ndarray, " V"], Float[np.ndarray, " V"]]:
+    """The best heading at each place, straight at a target's first object or a turn aside, and its score.
+
+    The score is 0 where one of the objects, given by their columns, is hardly visible.
+    """
+    turns = np.arange(-GOAL_TURNS - 1, GOAL_TURNS + 2)
+    beside = (straight[:, None] + turns) % NUM_HEADINGS
+    seen = around.share[stand[:, None, None], beside[:, :, None], columns]
+    least = seen.min(axis=2)
+    whole = (seen / np.maximum(around.whole[stand[:, None], columns], 1e-6)[:, None]).min(axis=2)
+    middle = slice(GOAL_TURNS, -GOAL_TURNS)
+    heading, at = beside[:, middle], stand[:, None]
+    others = around.others[at, heading] - (seen[:, middle] >= LEAST_SEEN).sum(axis=2)
+    visible = (least[:, middle] >= least_share) & (_ends(least) >= least_share / 2).all(axis=2)
+    score = worths(_ends(least), _ends(whole), seen[:, middle, 0], others, around.share[at, heading, FLOOR])
+    score = np.where(visible, score, 0) * np.where(turns[middle] == 0, 1, ASIDE_WORTH)
+    best = score.argmax(axis=1)[:, None]
+    return np.take_along_axis(heading, best, 1)[:, 0], np.take_along_axis(score, best, 1)[:, 0]
+
+
+def _ends(seen: Float32[np.ndarray, "V D"]) -> Float32[np.ndarray, "V N H"]:
+    """Values at neighbouring headings, for each of the N middle ones at the H that a walk may end with."""
+    return sliding_window_view(seen, 2 * GOAL_TURNS + 1, axis=1)
+
+
+def worths(
+    least: Float32[np.ndarray, "*B H"],
+    whole: Float32[np.ndarray, "*B H"],
+    first: Float32[np.ndarray, "*B"],
+    others: Int64[np.ndarray, "*B"],
+    floor: Float32[np.ndarray, "*B"],
+) -> Float[np.ndarray, "*B"]:
+    """Scores of views; the higher the better.
+
+    `least`: the share of a view that the smallest of the target's objects fills. `whole`: the part of an object in
+    sight that the view's edges leave in, of the one with the smallest part. Both stand for the headings that a walk may
+    end with; the worst one counts. `first`, `others` and `floor`: the first object's share straight ahead, the number
+    of other things, and the share of floor.
+    """
+    large = np.minimum(least.min(axis=-1) / ENOUGH_SHARE, 1)
+    small = TOO_LARGE / np.maximum(first, TOO_LARGE)
+    room = 1 + OTHERS_WORTH * np.minimum(others, MANY_OTHERS) + FLOOR_WORTH * np.minimum(floor / MUCH_FLOOR, 1)
+    return large * small * whole.min(axis=-1) ** 2 * room
+
+
+def _clear(seen: Float32[np.ndarray, " V"], box: Float64[np.ndarray, " V"]) -> Float64[np.ndarray, " V"]:
+    """1 where an object fills about as much of its box as from elsewhere, less where things before it hide a part."""
+    filled = seen / box
+    return np.minimum(filled / max(CLEAR * filled.max(initial=0), 1e-9), 1)
+
+
+def _box_share(thing: HouseObject, places: Float64[np.ndarray, "V 2"]) -> Float64[np.ndarray, " V"]:
+    """The share of a view's solid angle between the bearings and heights of an object's box, as seen from places."""
+    toward = np.array(thing.position[::2]) - places
+    corners = np.array(thing.footprint()) - places[:, None]
+    aside = corners[..., 0] * toward[:, None, 1] - corners[..., 1] * toward[:, None, 0]
+    bearing = np.arctan2(aside, (corners * toward[:, None]).sum(axis=2))
+    away_m = np.maximum(np.hypot(*toward.T), 0.1)
+    bottom, top = (thing.position[1] + h - DRAWN.height_m for h in (0, thing.size_m[1]))
+    high = top / np.hypot(top, away_m) - bottom / np.hypot(bottom, away_m)
+    return np.ptp(bearing, axis=1) * high / VIEW_SR
 
 
 class ViewPointFinder:
@@ -196,13 +266,25 @@ def _in_sight(
     return ~crossed.any(axis=2)
 
 
-def _visible_in(scene: Scene, rooms: tuple[int, ...]) -> Scene:
-    """The scene with only one room's things and walls, which alone can show or hide them in it. All for more rooms."""
-    if len(rooms) > 1:
-        return scene
-    chosen = scene.instances.room == rooms[0]
-    items = {part.name: getattr(scene.instances, part.name)[chosen] for part in fields(Instances)}
+def _visible_in(scene: Scene, rooms: tuple[int, ...], num_objects: int) -> Scene:
+    """The scene with only one room's things and walls, which alone can show or hide them in it. All for more rooms.
+
+    Floors have an id of their own, `num_objects` + 1.
+    """
+    parts = scene.instances
+    ids = np.where(parts.class_id == FLOOR_CLASS, np.int32(num_objects + 1), parts.instance_id)
+    chosen = parts.room == rooms[0] if len(rooms) == 1 else np.ones_like(parts.room, bool)
+    items = {part.name: getattr(parts, part.name)[chosen] for part in fields(Instances)} | {"instance_id": ids[chosen]}
     return replace(scene, instances=Instances(**items))
+
+
+def _columns(house: House, rooms: tuple[int, ...]) -> Int64[np.ndarray, " I"]:
+    """The columns of instance ids: of the building and other rooms' things, of floors, of each thing in the rooms."""
+    ids = [thing.id for thing in house.objects if thing.room in rooms]
+    column_of = np.zeros(len(house.objects) + 2, np.int64)
+    column_of[ids] = np.arange(FLOOR + 1, FLOOR + 1 + len(ids))
+    column_of[-1] = FLOOR
+    return column_of
 
 
 def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
@@ -212,71 +294,22 @@ def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
     return (np.stack([columns, rows], axis=1) * stride + 0.5) * floor.cell_m + np.asarray(floor.origin)
 
 
-def _thinned(
-    chosen: Bool[np.ndarray, " P"], grid: Float64[np.ndarray, "P 2"], spacing_m: float
-) -> Bool[np.ndarray, " P"]:
-    """Every second place, as on a chessboard, if there are very many: a hall is seen well from few."""
-    if np.count_nonzero(chosen) <= MANY_PLACES:
-        return chosen
+def _in_room(house: House, room: int, grid: Float64[np.ndarray, "P 2"], spacing_m: float) -> Bool[np.ndarray, " P"]:
+    """The places in a room. Of very many, every second one, as on a chessboard: a hall is seen well from few."""
+    inside = inside_polygon(grid, house.rooms[room].polygon)
+    if np.count_nonzero(inside) <= MANY_PLACES:
+        return inside
     cells = np.floor((grid - grid.min(axis=0)) / spacing_m + 0.5).astype(np.int64)
-    return chosen & (cells.sum(axis=1) % 2 == 0)
+    return inside & (cells.sum(axis=1) % 2 == 0)
 
 
-def _near(house: House, object_id: int, grid: Float64[np.ndarray, "P 2"], within_m: float) -> Bool[np.ndarray, " P"]:
-    """The places in an object's room and not too far from it."""
-    thing = house.objects[object_id - 1]
-    return inside_polygon(grid, house.rooms[thing.room].polygon) & (
-        np.hypot(*(grid - np.array(thing.position[::2])).T) <= within_m
-    )
+def _near(thing: HouseObject, grid: Float64[np.ndarray, "P 2"], within_m: float) -> Bool[np.ndarray, " P"]:
+    """The places not too far from an object: a long one is seen whole from farther away."""
+    away_m = np.hypot(*(grid - np.array(thing.position[::2])).T)
+    return away_m <= within_m + max(thing.size_m[0], thing.size_m[2]) / 2
 
 
-def look_around(
-    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 4"], column_of: Int64[np.ndarray, " I"]
-) -> Float32[np.ndarray, "P D O"]:
-    """The share of a view's solid angle that objects fill, from each place at each heading that an agent can have.
-    The places' own headings do not count.
-
-    `column_of` gives each instance id's place on the last axis. A view's upper and lower edges count as equally far
-    from the horizon all along, at their mean. `renderer` has the camera DRAWN.
-    """
-    across = 2 * (np.arange(DRAWN.width_px) + 0.5) / DRAWN.width_px - 1
-    down = (np.arange(DRAWN.height_px) + 0.5 - DRAWN.height_px / 2) * 2 / DRAWN.width_px
-    column = np.floor(-np.arctan(across) / (2 * pi) * NUM_COLUMNS).astype(np.int64)
-    steepest = tan(VIEW_RAD / 2) * sin(VIEW_RAD / 2) / (VIEW_RAD / 2)
-    in_view = np.abs(down[:, None]) <= steepest * np.hypot(1, across)
-    pixel = (2 / DRAWN.width_px) ** 2 * (1 + across**2 + down[:, None] ** 2) ** -1.5
-    weight = in_view * pixel / (4 * asin(sin(VIEW_RAD / 2) ** 2))  # of the view's solid angle
-    turns = np.arange(NUM_DRAWN) * 2 * pi / NUM_DRAWN
-    shares = np.empty((len(places), NUM_HEADINGS, column_of.max() + 1), np.float32)
-    for first in range(0, len(places), PLACES_AT_ONCE):
-        part = slice(first, first + PLACES_AT_ONCE)
-        poses = np.repeat(places[part], NUM_DRAWN, 0)
-        poses[:, 3] = np.tile(turns, len(places[part]))
-        seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
-        rounds = seen.reshape(-1, NUM_DRAWN, *seen.shape[1:])
-        halves = zip(np.array_split(shares[part], 2), np.array_split(rounds, 2), strict=True)
-        side_by_side(lambda half: _share(*half, column_of, column, weight), halves)
-    return shares
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-@no_type_check
-def _share(out, seen, column_of, column, weight):
-    """Adds pixels up by object and column of the round, then columns up to the views at each heading."""
-    before = np.empty(
-        (NUM_COLUMNS + COLUMNS_A_VIEW + 1, out.shape[2])
-    )  # sums over all earlier columns, round once more
-    for p in range(out.shape[0]):
-        before[:] = 0
-        for v in range(NUM_DRAWN):
-            image = seen[p, v]
-            for i in range(image.shape[0]):
-                for j in range(image.shape[1]):
-                    c = (column[j] + v * (NUM_COLUMNS // NUM_DRAWN) + COLUMNS_A_VIEW // 2) % NUM_COLUMNS
-                    before[c + 1, column_of[image[i, j]]] += weight[i, j]
-        before[NUM_COLUMNS + 1 :] = before[1 : COLUMNS_A_VIEW + 1]
-        for c in range(NUM_COLUMNS + COLUMNS_A_VIEW):
-            before[c + 1] += before[c]
-        for d in range(out.shape[1]):
-            first = d * COLUMNS_A_TURN
-            out[p, d] = before[first + COLUMNS_A_VIEW] - before[first]
+def _toward(thing: HouseObject, places: Float64[np.ndarray, "V 2"]) -> Int64[np.ndarray, " V"]:
+    """The headings, of those that an agent can have, that look most straight at an object."""
+    x, z = (places - np.array(thing.position[::2])).T
+    return np.round(np.arctan2(x, z) % (2 * pi) / HOUSE_ACTIONS.turn_rad).astype(np.int64) % NUM_HEADINGS

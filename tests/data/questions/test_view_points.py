@@ -1,30 +1,32 @@
 """From where objects can be seen, alone and together."""
 
 from dataclasses import replace
+from math import atan, degrees, radians, tan
 
 import numpy as np
 import pytest
 from shapely import LineString, Point, Polygon
 
+from eqa.data.questions.surroundings import DRAWN, FLOOR, LEAST_SEEN, VIEW_SR, look_around
 from eqa.data.questions.view_points import (
-    DRAWN,
     GOAL_RADIUS_M,
     GOAL_TURNS,
     ViewPointFinder,
-    look_around,
     overview,
     overviews,
+    worths,
 )
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import PLAN
 from eqa.envs.house.build import build_floor, build_scene
-from eqa.envs.house.catalog import load_catalog
+from eqa.envs.house.catalog import CLASSES, load_catalog
+from eqa.envs.house.house import Wall
 from eqa.envs.metrics import inside_polygon
 from eqa.envs.navigation.floor import Floor
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from tests.helpers.poses import on_floor
-from tests.helpers.small_house import small_house
+from tests.helpers.small_house import small_house, thing
 
 NUM_HEADINGS, TURN_RAD = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.turn_rad
 HEADINGS_RAD = HOUSE_ACTIONS.headings_rad
@@ -42,17 +44,44 @@ def found(house):
     return dict(zip(targets, ViewPointFinder()(house, targets), strict=True))
 
 
+WIDE = Camera(224, 224, vertical_fov_deg=2 * degrees(atan(2 * tan(radians(30)))))  # twice as wide and high as a view
+INNER = slice(56, 168)
+
+
+class Seen:
+    """Pixels of a house's things from a pose, drawn larger than the finder does, with what lies round the view."""
+
+    def __init__(self, house):
+        self.renderer = Renderer(WIDE, ("instance_id", "class_id"))
+        self.renderer.load([build_scene(house, load_catalog())])
+        self.num = len(house.objects) + 1
+
+    def __call__(self, pose):
+        """The share of the view that each thing fills, that share of a picture twice as wide, and that of floor."""
+        drawn = self.renderer.render(np.zeros(1, np.int32), np.array([pose]))
+        wide, view = drawn["instance_id"][0], drawn["instance_id"][0, INNER, INNER]
+        share, around = (np.bincount(ids.ravel(), minlength=self.num) / view.size for ids in (view, wide))
+        return share, around, (drawn["class_id"][0, INNER, INNER] == CLASSES.index("floor")).mean()
+
+    def score(self, pose, target):
+        """The score of a view by counting pixels."""
+        turns = np.arange(-GOAL_TURNS, GOAL_TURNS + 1) * TURN_RAD
+        beside = [self((*pose[:3], pose[3] + turn)) for turn in turns]
+        share, _, floor = beside[GOAL_TURNS]
+        least = [[one[target] for one, _, _ in beside]]
+        whole = [[one[target] / max(around[target], 1e-9) for one, around, _ in beside]]
+        others = (np.delete(share, [0, target]) >= LEAST_SEEN).sum()
+        return worths(*map(np.float32, (least, whole, [share[target]])), np.array([others]), np.float32([floor]))[0]
+
+
 @pytest.fixture(scope="module")
-def pixels(house):
-    """How many pixels each object has from a pose, drawn larger than the finder does."""
-    renderer = Renderer(Camera(), ("instance_id",))
-    renderer.load([build_scene(house, load_catalog())])
+def seen(house):
+    return Seen(house)
 
-    def count(pose) -> np.ndarray:
-        seen = renderer.render(np.zeros(1, np.int32), np.array([pose]))["instance_id"]
-        return np.bincount(seen.ravel(), minlength=5) / seen.size
 
-    return count
+@pytest.fixture(scope="module")
+def pixels(seen):
+    return lambda pose: seen(pose)[0]
 
 
 def test_every_object_of_a_target_is_in_every_view(found, pixels):
@@ -78,27 +107,45 @@ def test_the_target_is_in_view_wherever_a_walk_may_end(house, found, pixels):
         assert (shares > 0.0075).mean() > 0.97, target
 
 
-def test_the_best_view_is_first(found, pixels):
-    sides = np.array([-GOAL_TURNS, 0, GOAL_TURNS]) * TURN_RAD
-    shares = [min(0.15, *(pixels((*place, a + side))[SOFA] for side in sides)) for *place, a in found[SOFA,]]
-    assert shares[0] >= 0.8 * max(shares)
+def test_the_best_view_is_the_best_of_the_room_by_counting_pixels(house, found, seen):
+    floor, rng = build_floor(house, build_scene(house, load_catalog()), load_catalog().meshes), np.random.default_rng(0)
+    for target in (SOFA, TABLE, REFRIGERATOR):
+        x, z = house.objects[target - 1].position[::2]
+        places = floor.centres[inside_polygon(floor.centres, house.rooms[house.objects[target - 1].room].polygon)]
+        places = places[rng.integers(len(places), size=30)]
+        heading = np.round(np.arctan2(places[:, 0] - x, places[:, 1] - z) / TURN_RAD) * TURN_RAD
+        anywhere = [seen.score(pose, target) for pose in floor.stand(places, heading)]
+        scores = [seen.score(pose, target) for pose in found[target,]]
+        assert scores[0] >= 0.9 * max(anywhere), target
+        assert np.mean(np.array(scores) >= 0.65 * max(anywhere)) > 0.9, target
 
 
-def test_looking_around_sees_what_each_heading_sees(house):
-    around_renderer, renderer = Renderer(DRAWN, ("instance_id",)), Renderer(Camera(56, 56), ("instance_id",))
-    for one in (around_renderer, renderer):
-        one.load([build_scene(house, load_catalog())])
+def solid_angles(house, camera, poses):
+    """What each thing fills of views, by the solid angle of each pixel, as shares of an agent's view."""
+    renderer = Renderer(camera, ("instance_id",))
+    renderer.load([build_scene(house, load_catalog())])
+    drawn = renderer.render(np.zeros(len(poses), np.int32), poses)["instance_id"]
+    across = ((np.arange(camera.width_px) + 0.5) - camera.width_px / 2) / camera.focal_px
+    angle = (1 + across**2 + across[:, None] ** 2) ** -1.5 / camera.focal_px**2
+    return np.array([np.bincount(image.ravel(), angle.ravel(), minlength=5) / VIEW_SR for image in drawn])
+
+
+def test_looking_around_sees_what_each_heading_sees_and_what_is_beyond_its_view(house):
+    renderer = Renderer(DRAWN, ("instance_id",))
+    renderer.load([build_scene(house, load_catalog())])
     place = on_floor([[2.0, 2.5, 0.0]])
-    around = look_around(around_renderer, 0, place, np.arange(5))[0]
-    np.testing.assert_allclose(around.sum(axis=1), 1, atol=0.03)
+    around = look_around(renderer, 0, place, np.array([0, 2, 3, 4, 5]))  # no column of its own for floor
+    share, whole = around.share[0][:, [0, 2, 3, 4, 5]], around.whole[0, 2:]
+    assert not around.share[:, :, FLOOR].any()
+    np.testing.assert_allclose(share.sum(axis=1), 1, atol=0.03)
     poses = np.column_stack([np.repeat(place[:, :3], NUM_HEADINGS, axis=0), HEADINGS_RAD])
-    drawn = renderer.render(np.zeros(NUM_HEADINGS, np.int32), poses)["instance_id"]
-    across = (2 * (np.arange(56) + 0.5) / 56 - 1) * np.tan(np.pi / 6)
-    angle = (1 + across**2 + across[:, None] ** 2) ** -1.5
-    for heading in range(NUM_HEADINGS):
-        direct = np.bincount(drawn[heading].ravel(), angle.ravel(), minlength=5) / angle.sum()
-        np.testing.assert_allclose(around[heading], direct, atol=0.04)
-    assert around[:, SOFA].max() > 0.05  # there is something to see
+    direct = solid_angles(house, Camera(56, 56), poses)
+    np.testing.assert_allclose(share, direct, atol=0.04)
+    differ = np.abs(around.others[0] - (direct[:, 1:] >= LEAST_SEEN).sum(axis=1))
+    assert differ.max() <= 1 and (differ == 0).mean() >= 0.8
+    wide = solid_angles(house, Camera(160, 160, vertical_fov_deg=90), poses)[:, 1:].max(axis=0)
+    np.testing.assert_allclose(whole[[SOFA - 1, TABLE - 1]], wide[[SOFA - 1, TABLE - 1]], rtol=0.1)
+    assert (share[:, SOFA].max() < 0.95 * whole[SOFA - 1]) and share[:, SOFA].max() > 0.05  # there is something to see
 
 
 def test_what_cannot_be_seen_together_has_no_view(found):
@@ -113,6 +160,39 @@ def test_headings_are_ones_that_an_agent_can_have(found):
 def test_view_points_do_not_depend_on_what_else_is_asked(house, found):
     assert ViewPointFinder()(house, [(RUG, SOFA)]) == [found[RUG, SOFA]]
     assert ViewPointFinder()(house, []) == []
+
+
+def hall(*things):
+    """A house of one room, 12 m x 12 m, large enough to be looked at from every second place only."""
+    house = small_house()
+    corners = [(0.0, 0.0), (0.0, 12.0), (12.0, 12.0), (12.0, 0.0)]
+    walls = [Wall(a, b, 0.1, (0, -1)) for a, b in zip(corners, [*corners[1:], corners[0]], strict=True)]
+    return replace(house, rooms=[replace(house.rooms[0], polygon=corners)], walls=walls, openings=[], objects=[*things])
+
+
+def test_view_points_in_a_hall_do_not_depend_on_what_else_is_asked():
+    house = hall(thing(1, "sofa", 6.0, 6.0, room=0), thing(2, "table", 2.0, 9.0, room=0))
+    assert ViewPointFinder()(house, [(1,), (2,)])[:1] == ViewPointFinder()(house, [(1,)])
+
+
+def test_a_large_thing_is_seen_whole_from_afar_and_a_small_one_from_near():
+    house = hall(thing(1, "wardrobe cabinet", 6.0, 0.5, room=0), thing(2, "table", 3.0, 6.0, room=0))
+    wardrobe = replace(house.objects[0], size_m=(2.4, 2.2, 0.6))
+    table = house.objects[1]
+    kettle = replace(thing(3, "kettle", 3.0, 6.0, room=0), position=(3.0, table.size_m[1], 6.0), on=2)
+    house = replace(house, objects=[wardrobe, table, kettle])
+    (large, *_), (small, *_) = ViewPointFinder()(house, [(1,), (3,)])
+    share, around, _ = Seen(house)(large)
+    assert share[1] >= 0.97 * around[1] and 0.03 < share[1] < 0.4
+    assert np.hypot(large[0] - 6.0, large[2] - 0.5) > 2.4
+    assert np.hypot(small[0] - 3.0, small[2] - 6.0) < 1.5
+
+
+def test_the_best_view_shows_other_things_of_the_room():
+    corner = [thing(2, "table", 3.0, 0.6, room=0), thing(3, "refrigerator", 0.6, 0.6, room=0)]
+    house = hall(thing(1, "sofa", 1.8, 0.6, room=0), *corner)
+    ((best, *_),) = ViewPointFinder()(house, [(1,)])
+    assert (Seen(house)(best)[0][2:] >= LEAST_SEEN).all()
 
 
 @pytest.mark.parametrize("target", [(5,), (0,), (SOFA, 9), ()])
