@@ -195,6 +195,23 @@ def test_the_best_view_shows_other_things_of_the_room():
     assert (Seen(house)(best)[0][2:] >= LEAST_SEEN).all()
 
 
+def test_views_look_past_things_that_hide_a_part_of_the_target():
+    house = hall(thing(1, "refrigerator", 6.0, 0.6, room=0), thing(2, "sofa", 6.0, 1.8, room=0))
+    (poses,) = ViewPointFinder()(house, [(1,)])
+    seen, alone = Seen(house), Seen(replace(house, objects=house.objects[:1]))
+    parts = np.array([seen(pose)[0][1] / alone(pose)[0][1] for pose in poses])
+    assert parts[0] > 0.9 and (parts > 0.7).mean() > 0.8
+
+
+def test_a_view_is_better_the_more_it_shows_until_the_target_is_all_of_it():
+    def worth(share=0.1, whole=1.0, others=2, floor=0.1):
+        ends = (np.full((1, 3), value, np.float32) for value in (share, whole))
+        return worths(*ends, np.float32([share]), np.array([others]), np.float32([floor]))[0]
+
+    assert worth() > worth(whole=0.8) and worth() > worth(others=1) and worth() > worth(floor=0.02)
+    assert worth() > worth(share=0.03) and worth() == worth(share=0.25) and worth() > worth(share=0.6)
+
+
 @pytest.mark.parametrize("target", [(5,), (0,), (SOFA, 9), ()])
 def test_unknown_objects_are_refused(house, target):
     with pytest.raises(ValueError, match="objects 1 to 4"):
