@@ -32,6 +32,7 @@ def _digest() -> str:
     """8 digits that change with all that a house depends on: code, rules, and the furniture's sizes and colours."""
     here = Path(__file__).parent
     names = ("random_stream", "plan", "openings", "geometry", "room_space", "placing", "furnish", "generator")
+    names += ("walk_grid", "support", "furnishing_rules")
     code = [code_fingerprint(here / f"{name}.py") for name in names]
     rules = [json.dumps(document) for document in (room_rules(), everyday_rules(), furnishing_rules())]  # order counts
     plans = ("canvas", "surfaces", "everyday_rows", "everyday_plan", "everyday_openings")

@@ -100,7 +100,9 @@ def contains(polygon: list[Point], point: Point) -> bool:
 def furnished_share(house: House, room: int) -> float:
     """Share of the room's visible floor that is under things standing on it; rugs and curtains do not count."""
     floor = make_valid(Polygon(inner_outline(room_sides(house, room))))  # drawn homes have faces that cross
-    covered = union_all([Polygon(thing.footprint()) for thing in house.objects if thing.room == room and _stands(thing)])
+    covered = union_all(
+        [Polygon(thing.footprint()) for thing in house.objects if thing.room == room and _stands(thing)]
+    )
     return covered.intersection(floor).area / floor.area
 
 

@@ -1,26 +1,17 @@
 """`Space`: the things in a room, and a test that one more fits without blocking a door, a window or the way.
 
-Everything is a box with sides along x and z. Walking is tested on a grid: passages of about 0.55 m must join all doors
-and come close to every piece of furniture.
+Everything is a box with sides along x and z.
 """
 
 from dataclasses import dataclass, field
-from math import fsum
-from typing import no_type_check
+from math import fsum, inf
 
-import numba
-import numpy as np
-
-from eqa.envs.house.geometry import Point, Side, contains, inner_outline, room_sides, signed_area
+from eqa.envs.house.geometry import FLAT_M, Point, Side, contains, inner_outline, room_sides, signed_area
 from eqa.envs.house.house import House
+from eqa.envs.house.support import Top
+from eqa.envs.house.walk_grid import Rect, WalkGrid
 
-Rect = tuple[float, float, float, float]  # x0, x1, z0, z1
-
-_CELL_M = 0.1
-_PASSAGE_M = 0.27  # half of the width that must stay free
-_REACH_M = 0.55  # a person must come this near to every piece of furniture
-_STRIP_M = 1.0  # depth that stays clear on both sides of a door, for walking and for its leaf
-_FLAT_M = 0.06  # lower things on the floor may be walked and stood on: rugs
+_STRIP_M = (0.85, 1.0)  # depth that stays clear on both sides of a door, for walking and for its leaf
 _HEAD_M = 2.05  # things that hang higher are in nobody's way
 
 
@@ -40,6 +31,7 @@ class Box:
     kind: str = ""
     category: str = ""
     top_m: float | None = None  # height above y0 at which things may stand
+    top: Top | None = None  # where on it they may, once somebody has asked
 
     @property
     def y1(self) -> float:
@@ -51,11 +43,11 @@ class Box:
 
     @property
     def is_flat(self) -> bool:
-        return self.y0 < 0.01 and self.size_m[1] <= _FLAT_M
+        return self.y0 < 0.01 and self.size_m[1] <= FLAT_M
 
     @property
     def blocks(self) -> bool:
-        return self.y0 < 1.0 and self.y1 > 0.1 and not self.is_flat
+        return self.y0 < 1.0 and self.y1 > 0.1 and not self.is_flat and self.category != "curtain"
 
     def rect(self, grow_m: float = 0.0) -> Rect:
         w, _, d = self.size_m
@@ -98,12 +90,15 @@ class Space:
     """One room while it is being furnished. Only rooms whose walls run along x and z can be furnished."""
 
     type: str
+    height_m: float
     outline: list[Point]
     stretches: list[Stretch]
     strips: list[Rect]
     windows: list[tuple[Rect, float, float]]
+    grid: WalkGrid
     boxes: list[Box] = field(default_factory=list)
-    _grid: "_WalkGrid | None" = None
+    _rects: list[Rect] = field(default_factory=list)  # of the boxes
+    _fronts: list[Rect | None] = field(default_factory=list)
 
     @classmethod
     def of(cls, house: House, room: int) -> "Space":
@@ -116,43 +111,47 @@ class Space:
                 if opening.kind == "window":
                     windows.append((_zone(side, start, end, 0.3), opening.bottom_m, opening.top_m))
                 else:
-                    strips.append(_zone(side, start - 0.1, end + 0.1, _STRIP_M))
+                    depth = min(max(opening.width_m + 0.1, _STRIP_M[0]), _STRIP_M[1])
+                    strips.append(_zone(side, start - 0.1, end + 0.1, depth))
                     seeds.append(_along(side, (start + end) / 2, 0.35))
-        space = cls(house.rooms[room].type, outline, _stretches(house, sides), strips, windows)
-        space._grid = _WalkGrid(outline, seeds)
-        return space
+        grid = WalkGrid(outline, seeds)
+        kind = house.rooms[room].type
+        return cls(kind, house.height_m, outline, _stretches(house, sides), strips, windows, grid)
 
     def fits(self, box: Box) -> bool:
         """True if `box` may be added. It may stand in the front zone of the box that it belongs to."""
         rect = box.rect()
-        family = self._family(box)
-        if not self.holds(rect):
+        if box.y1 > self.height_m + 1e-6 or not self.holds(rect):
             return False
         if not box.is_flat and box.on is None and not self._clear_of_openings(box, rect):
             return False
+        if any(self._collide(box, rect, place) for place in range(len(self.boxes))):
+            return False
+        if not box.blocks or box.on is not None:
+            return True
+        zone, family = box.front(), self._family(box)
         for place, other in enumerate(self.boxes):
-            if place == box.on:
+            if place in family:
                 continue
-            if box.is_flat and other.y0 < 1 and not other.is_flat and box.on is None:
-                continue
-            if other.is_flat and not box.is_flat:
-                continue
-            if box.y0 < other.y1 - 1e-6 and other.y0 < box.y1 - 1e-6 and _overlap(rect, other.rect()):
+            taken = self._fronts[place]
+            if taken is not None and _overlap(rect, taken):
                 return False
-            if box.blocks and box.on is None and place not in family:
-                zone = other.front()
-                if zone is not None and _overlap(rect, zone):
-                    return False
-                zone = box.front()
-                if zone is not None and other.blocks and other.on is None and _overlap(zone, other.rect()):
-                    return False
-        if box.blocks and box.on is None:
-            zone = box.front()
-            if zone is not None and not contains(self.outline, ((zone[0] + zone[1]) / 2, (zone[2] + zone[3]) / 2)):
+            if zone is not None and other.blocks and other.on is None and _overlap(zone, self._rects[place]):
                 return False
-            standing = [other for other in self.boxes if other.blocks and other.on is None]
-            return self._grid.walkable([other.rect() for other in standing] + [rect])
-        return True
+        if zone is not None and not contains(self.outline, ((zone[0] + zone[1]) / 2, (zone[2] + zone[3]) / 2)):
+            return False
+        return self.grid.walkable(rect)
+
+    def _collide(self, box: Box, rect: Rect, place: int) -> bool:
+        """True if the two would run into each other; flat things may lie under others."""
+        other = self.boxes[place]
+        if place == box.on or not _overlap(rect, self._rects[place]):
+            return False
+        if box.is_flat and other.y0 < 1 and not other.is_flat and box.on is None:
+            return False
+        if other.is_flat and not box.is_flat:
+            return False
+        return box.y0 < other.y1 - 1e-6 and other.y0 < box.y1 - 1e-6
 
     @property
     def area_m2(self) -> float:
@@ -165,9 +164,34 @@ class Space:
             parent = self.boxes[parent].parent
         return family
 
-    def add(self, box: Box) -> int:
+    def add(self, box: Box) -> None:
         self.boxes.append(box)
-        return len(self.boxes) - 1
+        self._rects.append(box.rect())
+        self._fronts.append(box.front())
+        if box.blocks and box.on is None:
+            self._stand()
+
+    def cut(self, count: int) -> None:
+        """Takes all but the first `count` boxes away."""
+        for parts in (self.boxes, self._rects, self._fronts):
+            del parts[count:]
+        self._stand()
+
+    def _stand(self) -> None:
+        pairs = zip(self.boxes, self._rects, strict=True)
+        self.grid.stand([rect for box, rect in pairs if box.blocks and box.on is None])
+
+    def ahead_m(self, point: Point, quarter: int) -> float:
+        """Metres from a point in the room to the wall in the direction of `quarter`."""
+        fx, fz = FACINGS[quarter]
+        nearest = inf
+        for (ax, az), (bx, bz) in zip(self.outline, self.outline[1:] + self.outline[:1], strict=True):
+            along, low, high = (ax, az, bz) if fx else (az, ax, bx)
+            own, across = point if fx else point[::-1]
+            away = (along - own) * (fx + fz)
+            if abs(ax - bx if fx else az - bz) < 1e-6 and min(low, high) <= across <= max(low, high) and away > 0:
+                nearest = min(nearest, away)
+        return nearest
 
     def holds(self, rect: Rect) -> bool:
         x0, x1, z0, z1 = rect[0] + 1e-4, rect[1] - 1e-4, rect[2] + 1e-4, rect[3] - 1e-4
@@ -181,8 +205,13 @@ class Space:
     def _clear_of_openings(self, box: Box, rect: Rect) -> bool:
         if box.y0 < _HEAD_M and any(_overlap(rect, strip) for strip in self.strips):
             return False
-        return box.category == "curtain" or not any(
-            _overlap(rect, zone) and box.y1 > bottom + 0.03 and box.y0 < top for zone, bottom, top in self.windows
+        return box.category == "curtain" or self.clear_of_windows(box, box.y1)
+
+    def clear_of_windows(self, box: Box, top_m: float) -> bool:
+        """True if a thing in the box's place that reaches up to `top_m` covers no window."""
+        rect = box.rect()
+        return not any(
+            _overlap(rect, zone) and top_m > bottom + 0.03 and box.y0 < top for zone, bottom, top in self.windows
         )
 
 
@@ -243,15 +272,15 @@ def free_spans(space: Space, depth_m: float) -> list[tuple[Stretch, float, float
     return spans
 
 
-def windows_along(space: Space) -> list[tuple[Stretch, float, float, float]]:
-    """Each window's wall, from - to along it, and its top."""
+def windows_along(space: Space) -> list[tuple[Stretch, float, float, float, float]]:
+    """Each window's wall, from - to along it, its bottom and its top."""
     found = []
-    for (x0, x1, z0, z1), _, top in space.windows:
+    for (x0, x1, z0, z1), bottom, top in space.windows:
         for stretch in space.stretches:
             corners = [_in_stretch(stretch, point) for point in ((x0, z0), (x1, z1))]
             (s0, s1), (out0, _) = (sorted(values) for values in zip(*corners, strict=True))
             if abs(out0 + 0.01) < 1e-6 and s0 >= 0 and s1 <= stretch.length_m:
-                found.append((stretch, s0, s1, top))
+                found.append((stretch, s0, s1, bottom, top))
     return found
 
 
@@ -259,91 +288,3 @@ def _in_stretch(stretch: Stretch, point: Point) -> Point:
     dx, dz = point[0] - stretch.start[0], point[1] - stretch.start[1]
     ix, iz = FACINGS[stretch.quarter]
     return dx * stretch.along[0] + dz * stretch.along[1], dx * ix + dz * iz
-
-
-class _WalkGrid:
-    """Cells of a room that a person can stand on, and a flood from the first door over them."""
-
-    def __init__(self, outline: list[Point], seeds: list[Point]) -> None:
-        xs, zs = [x for x, _ in outline], [z for _, z in outline]
-        self.x0, self.z0 = min(xs), min(zs)
-        columns = int((max(xs) - self.x0) / _CELL_M) + 1
-        rows = int((max(zs) - self.z0) / _CELL_M) + 1
-        x = self.x0 + (np.arange(columns) + 0.5) * _CELL_M
-        z = self.z0 + (np.arange(rows) + 0.5) * _CELL_M
-        self.x, self.z = x, z
-        edges = np.array([(*a, *b) for a, b in zip(outline, outline[1:] + outline[:1], strict=True)])
-        self.free = _room_cells(x, z, edges, 0.25)
-        self.seeds = np.array([self._cell(point) for point in seeds], np.int64).reshape(-1, 2)
-
-    def _cell(self, point: Point) -> tuple[int, int]:
-        row = int((point[1] - self.z0) / _CELL_M)
-        column = int((point[0] - self.x0) / _CELL_M)
-        return min(max(row, 0), len(self.z) - 1), min(max(column, 0), len(self.x) - 1)
-
-    def walkable(self, rects: list[Rect]) -> bool:
-        if not len(self.seeds):
-            return True
-        return _all_reached(self.free, self.x, self.z, self.seeds, np.array(rects), _PASSAGE_M, _REACH_M)
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _room_cells(x, z, edges, margin):
-    """Cells (rows z, columns x) inside the outline and at least `margin` from its edges (E, 4), along x or z."""
-    free = np.zeros((len(z), len(x)), np.bool_)
-    for r in range(len(z)):
-        for c in range(len(x)):
-            inside = False
-            near = False
-            for e in range(len(edges)):
-                ax, az, bx, bz = edges[e]
-                if (az > z[r]) != (bz > z[r]) and x[c] < ax + (z[r] - az) / (bz - az) * (bx - ax):
-                    inside = not inside
-                dx = max(min(ax, bx) - x[c], 0.0, x[c] - max(ax, bx))
-                dz = max(min(az, bz) - z[r], 0.0, z[r] - max(az, bz))
-                near = near or max(dx, dz) < margin
-            free[r, c] = inside and not near
-    return free
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _all_reached(free, x, z, seeds, rects, passage, reach):
-    """True if a flood from the first seed meets every seed and comes near every rectangle."""
-    rows, columns = free.shape
-    state = free.astype(np.uint8)  # 1 free, 2 reached
-    for k in range(len(rects)):
-        for r in range(rows):
-            if rects[k, 2] - passage < z[r] < rects[k, 3] + passage:
-                for c in range(columns):
-                    if rects[k, 0] - passage < x[c] < rects[k, 1] + passage:
-                        state[r, c] = 0
-    stack = np.empty((rows * columns, 2), np.int64)
-    if state[seeds[0, 0], seeds[0, 1]] == 0:
-        return False
-    stack[0] = seeds[0]
-    state[seeds[0, 0], seeds[0, 1]] = 2
-    top = 1
-    while top:
-        top -= 1
-        r, c = stack[top]
-        for dr, dc in ((0, 1), (0, -1), (1, 0), (-1, 0)):
-            i, j = r + dr, c + dc
-            if 0 <= i < rows and 0 <= j < columns and state[i, j] == 1:
-                state[i, j] = 2
-                stack[top] = i, j
-                top += 1
-    for s in range(len(seeds)):
-        if state[seeds[s, 0], seeds[s, 1]] != 2:
-            return False
-    for k in range(len(rects)):
-        near = False
-        for r in range(rows):
-            if rects[k, 2] - reach < z[r] < rects[k, 3] + reach:
-                for c in range(columns):
-                    if state[r, c] == 2 and rects[k, 0] - reach < x[c] < rects[k, 1] + reach:
-                        near = True
-        if not near:
-            return False
-    return True
