@@ -6,7 +6,7 @@ Everything is a box with sides along x and z.
 from dataclasses import dataclass, field
 from math import fsum, inf
 
-from eqa.envs.house.geometry import FLAT_M, Point, Side, contains, inner_outline, room_sides, signed_area
+from eqa.envs.house.geometry import FLAT_M, Point, Side, contains, door_leaf, inner_outline, room_sides, signed_area
 from eqa.envs.house.house import House
 from eqa.envs.house.support import Top
 from eqa.envs.house.walk_grid import Rect, WalkGrid
@@ -104,7 +104,7 @@ class Space:
     def of(cls, house: House, room: int) -> "Space":
         sides = room_sides(house, room)
         outline = inner_outline(sides)
-        strips, windows, seeds = [], [], []
+        strips, windows, seeds = _leaves_from_elsewhere(house, room, outline), [], []
         for side in sides:
             for index, start, end in side.openings:
                 opening = house.openings[index]
@@ -217,6 +217,18 @@ class Space:
 
 def _overlap(a: Rect, b: Rect) -> bool:
     return a[0] < b[1] - 1e-6 and b[0] < a[1] - 1e-6 and a[2] < b[3] - 1e-6 and b[2] < a[3] - 1e-6
+
+
+def _leaves_from_elsewhere(house: House, room: int, outline: list[Point]) -> list[Rect]:
+    """Places that leaves of other rooms' doors reach into: a leaf may be longer than its own room is deep."""
+    found = []
+    for door in house.openings:
+        if door.kind == "door" and room not in house.walls[door.wall].rooms:
+            hinge, tip = door_leaf(house.walls[door.wall], door)
+            if contains(outline, tip):
+                xs, zs = sorted((hinge[0], tip[0])), sorted((hinge[1], tip[1]))
+                found.append((xs[0] - 0.05, xs[1] + 0.05, zs[0] - 0.05, zs[1] + 0.05))
+    return found
 
 
 def _along(side: Side, s: float, out: float) -> Point:

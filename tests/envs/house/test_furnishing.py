@@ -9,7 +9,7 @@ import pytest
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.furnishing_rules import check, furnishing_rules, matching
 from eqa.envs.house.generator import generate_house
-from eqa.envs.house.geometry import contains, furnished_share, inner_outline, room_sides
+from eqa.envs.house.geometry import contains, door_leaf, furnished_share, inner_outline, room_sides
 from eqa.envs.house.house import House, HouseObject
 from eqa.envs.house.openings import OUTDOORS
 from eqa.envs.house.room_space import Space
@@ -253,3 +253,11 @@ def test_the_way_to_the_wall_ahead_is_measured_in_every_direction() -> None:
     space = Space.of(one_room("office", *WIDTHS_M["office"][0]), 0)
     ahead = [space.ahead_m((1.0, 1.2), quarter) for quarter in range(4)]
     assert ahead == pytest.approx([3.4 - 0.07 - 1.2, 2.6 - 0.07 - 1.0, 1.2 - 0.07, 1.0 - 0.07])
+
+
+def test_the_leaf_of_another_rooms_door_keeps_its_place_free() -> None:
+    house = generate_house(seed=7, split="val", index=201)  # a bathroom's door there is wider than its corner is deep
+    tips = [door_leaf(house.walls[door.wall], door)[1] for door in house.openings if door.kind == "door"]
+    strips = Space.of(house, 3).strips
+    assert house.rooms[3].type == "lobby"
+    assert any(x0 < x < x1 and z0 < z < z1 for x, z in tips for x0, x1, z0, z1 in strips[:1])
