@@ -3,7 +3,7 @@
 Axes: Q quads, F faces, I instances.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import cos, hypot, sin
 from zlib import crc32
 
@@ -17,11 +17,12 @@ from eqa.envs.house.shell import HORIZON_M, Part, shell_parts, texture_axes
 from eqa.envs.navigation.floor import Floor
 from eqa.envs.navigation.occupancy import dilate, fill_polygon, largest_component, mark_instances
 from eqa.envs.rendering.assets import Catalog
-from eqa.envs.rendering.scene import Instances, Materials, Meshes, Scene
+from eqa.envs.rendering.scene import Instances, Light, Materials, Meshes, Scene
 
 _CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
 _SKY_SIZE_M = (9.0, 3.4)
+_GLOWING = {"unlit": 1, "pane": 2}  # prefixes of materials, and their `Materials.unlit`
 
 
 def build_scene(house: House, catalog: Catalog) -> Scene:
@@ -52,18 +53,22 @@ def build_scene(house: House, catalog: Catalog) -> Scene:
         rows.append(row)
         materials.append(own)
         num_materials += len(own.texture)
-    return Scene(house.id, meshes, _join(materials), _instances(rows), room_graph(house), catalog)
+    return Scene(house.id, meshes, _join(materials), _instances(rows), room_graph(house), catalog, Light())
 
 
 def _material(catalog: Catalog, name: str, part: Part) -> Materials:
-    glowing = name.startswith("unlit:")
     try:
-        material = catalog.surface_material(name.removeprefix("unlit:"))
+        material = catalog.surface_material(_surface_name(name))
     except ValueError as error:
         raise ValueError(f"rooms[{part.room}], {part.class_name}: {error}") from None
-    if not glowing:
-        return material
-    return Materials(material.rgb, material.texture, np.ones_like(material.unlit))
+    kind = _GLOWING.get(name.partition(":")[0])
+    return material if kind is None else replace(material, unlit=np.full_like(material.unlit, kind))
+
+
+def _surface_name(name: str) -> str:
+    """The surface or paint of a name among `Part.materials`."""
+    kind, colon, surface = name.partition(":")
+    return surface if colon and kind in _GLOWING else name
 
 
 def _object(thing: HouseObject, catalog: Catalog, first_material: int) -> tuple[tuple, Materials]:
@@ -165,7 +170,7 @@ def _texture_coordinates(
 ) -> np.ndarray:
     sizes, lift = [], []
     for part in parts:
-        names = [name.removeprefix("unlit:") for name in part.materials]
+        names = [_surface_name(name) for name in part.materials]
         surfaces = [catalog.surface(name) for name in names]
         of_slot = [(1.0, 1.0) if s is None else _SKY_SIZE_M if s.kind == "sky" else s.size_m for s in surfaces]
         of_lift = [HORIZON_M if s is not None and s.kind == "sky" else 0.0 for s in surfaces]

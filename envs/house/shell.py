@@ -2,8 +2,8 @@
 
 A `Part` is one mesh of one class in one room, as flat rectangles with a material each. Only surfaces that are visible
 from inside are drawn: a wall between two rooms has a face in each room's own paint. Outer faces are drawn if a patio or
-balcony gives a view of them. A bright pane stands behind each window, with the ground below eye height and the sky
-above: the horizon is right for a camera 1 m high.
+balcony gives a view of them. A pane stands behind each window; our renderer shows the outside on it. Other viewers see its
+materials, the ground below and the sky above: their horizon is right for a camera 1 m high.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,9 @@ class Part:
 
     class_name: str
     room: int
-    materials: list[str]  # surface names or paints; "unlit:" before one that glows
+    materials: list[
+        str
+    ]  # surface names or paints; "unlit:" before one that glows, "pane:" before a view of the outside
     quads: list[tuple[Corner, Corner, Corner, Corner]] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
 
@@ -141,7 +143,7 @@ def _floor_and_ceiling(house: House, room: int, sides: list[Side]) -> list[Part]
     paint = house.rooms[room].ceiling
     if paint is None:
         return [floor]
-    ceiling = Part("ceiling", room, ["unlit:" + paint, "unlit:#fffdf4", "#c9c9c6"])
+    ceiling = Part("ceiling", room, [paint, "unlit:#fffdf4", "#c9c9c6"])
     for a, b, c in triangles:
         ceiling.level(c, c, b, a, house.height_m)
     for x, z in _lamp_places(inner_outline(sides), triangles):
@@ -282,7 +284,7 @@ def casing(part: Part, frame: _Frame, start: float, end: float, top: float, slot
 
 def _window(house: House, room: int, side: Side, opening: Opening, span: tuple[float, float]) -> Part:
     sky = _SKIES[crc32(house.id.encode()) % len(_SKIES)]
-    part = Part("window", room, [_TRIM, f"unlit:{sky}", "unlit:#a9bd84", "unlit:#7f9d5c"])
+    part = Part("window", room, [_TRIM, f"pane:{sky}", "pane:#a9bd84", "pane:#7f9d5c"])
     frame = _Frame(side)
     (start, end), bottom, top = span, opening.bottom_m, opening.top_m
     depth = -side.thickness_m + 0.01

@@ -1,7 +1,7 @@
 """Buffers of the rasteriser's kernels: loaded scenes as one `World`, working memory as one `Scratch`.
 
 Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex
-of every instance), R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
+of every instance), K sheets of light, N lumels, R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
 H W image, TH TW its tiles.
 """
 
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from eqa.envs.rendering.lighting import bake_light
+from eqa.envs.rendering.light_sheets import Sheets
+from eqa.envs.rendering.lighting import light_of
 from eqa.envs.rendering.meshes import prepare_meshes
 from eqa.envs.rendering.room_culling import MAX_ROOMS, NO_ROOMS, rooms_of_instances
 from eqa.envs.rendering.scene import Scene, SharedAssets
@@ -29,6 +30,7 @@ class World(NamedTuple):
         np.ndarray
     )  # (F, 4) int32, relative to the mesh's first vertex: convex and flat, a triangle's third corner twice
     face_slot: np.ndarray  # (F,) int32
+    face_sheet: np.ndarray  # (F,) int32: sheet with the light of the face's front, -1 for none
     face_inward: np.ndarray  # (F,) bool: the winding points against the vertex normals
     vertex_range: np.ndarray  # (G, 2) int64
     face_range: np.ndarray  # (G, 2) int64
@@ -45,6 +47,10 @@ class World(NamedTuple):
     bounds: np.ndarray  # (I, 6) float64: least and greatest corner in the world
     light_start: np.ndarray  # (I,) int64
     light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
+    sheet_place: np.ndarray  # (K, 6) float32: see `Sheets`
+    sheet_size: np.ndarray  # (K, 2) int32
+    sheet_start: np.ndarray  # (K,) int64
+    lumels: np.ndarray  # (N,) uint8
     room_bits: np.ndarray  # (I,) uint64: rooms that the instance reaches into, counted from its scene's first
     room_range: np.ndarray  # (S, 2) int64: rooms; none for a scene whose rooms are not known
     edge_range: np.ndarray  # (R, 2) int64
@@ -87,9 +93,13 @@ class Scratch(NamedTuple):
     chosen: np.ndarray  # (threads, F) int32: faces of one mesh that may cover a pixel
     plane: np.ndarray  # (threads, R, 3) float32 of 1/z
     attribute: np.ndarray  # (threads, R, 9) float32: planes of light/z, u/z, v/z
+    on_sheet: np.ndarray  # (threads, R, 6) float32: planes of row/z and column/z on the face's sheet of light
     face: np.ndarray  # (threads, R) int32
     rank: np.ndarray  # (threads, R) int32: of the instance in `order`
-    state: np.ndarray  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen; bit 2 evenly lit
+    state: (
+        np.ndarray
+    )  # (threads, R) uint8: bit 0 attributes are computed; bit 1 back side is seen; bit 2 evenly lit; bit 3
+    # lit by a sheet
     even_light: np.ndarray  # (threads, R) uint8: light of a face whose corners are lit alike
     changed: (
         np.ndarray
@@ -134,10 +144,10 @@ def _prepared(assets: SharedAssets) -> dict[str, np.ndarray]:
     return kept[1]
 
 
-def build_world(scenes: Sequence[Scene]) -> World:
+def build_world(scenes: Sequence[Scene], *, coloured: bool = True) -> World:
     """Joins scenes: their meshes behind those of the shared assets, their instances and materials end to end.
 
-    ValueError for scenes that draw from no assets or from different ones, and for one with an index outside its arrays.
+    A world that is not `coloured` has no light, which saves baking it. ValueError for scenes that draw from no assets or from different ones, and for one with an index outside its arrays.
     """
     assets = shared_assets(scenes)
     shared = _prepared(assets)
@@ -145,24 +155,25 @@ def build_world(scenes: Sequence[Scene]) -> World:
     num_textures = len(assets.textures.offset)
     for scene, part in zip(scenes, parts[1:], strict=True):
         _check_scene(scene, (shared, part), num_textures)
+    baked = [light_of(scene) for scene in scenes] if coloured else []
+    for k, one in enumerate(baked):
+        parts[k + 1] = prepare_meshes(scenes[k].meshes, one.sheets.of_face)
+    sheets = _join_sheets([one.sheets for one in baked], parts[1:])
     meshes = _join_meshes(parts)
     rows = _join_instances(scenes, parts)
     rotation_scale, mesh = rows["rotation_scale"], rows["mesh"]
     num_lights = np.diff(meshes["vertex_range"], axis=1)[:, 0][mesh]
-    light_end = np.cumsum(num_lights)
-    light = np.empty((num_lights.sum(), 2), np.uint8)
-    light_start = light_end - num_lights
-    normal_matrix = np.swapaxes(np.linalg.inv(rotation_scale), 1, 2)
-    bake_light(meshes.pop("normals"), meshes["vertex_range"], mesh, normal_matrix, light_start, light)
+    light = [one.light for one in baked] if coloured else [np.zeros((num_lights.sum(), 2), np.uint8)]
     bounds = _bounds(meshes["box"][mesh].astype(np.float64), rotation_scale, rows["translation"])
     return World(
         **meshes,
         **rows,
+        **sheets,
         **_join_rooms(scenes, bounds, rows["scene_range"], len(shared["box"])),
         bounds=bounds,
         mirrored=np.linalg.det(rotation_scale) < 0,
-        light_start=light_start,
-        light=light,
+        light_start=np.cumsum(num_lights) - num_lights,
+        light=_join(light, np.uint8, 2),
         rgb=_join([scene.materials.rgb for scene in scenes], np.uint8, 3),
         texture=_join([scene.materials.texture for scene in scenes], np.int32),
         unlit=_join([scene.materials.unlit for scene in scenes], np.uint8),
@@ -204,10 +215,24 @@ def _bounds(box: np.ndarray, rotation_scale: np.ndarray, translation: np.ndarray
 def _join_meshes(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Mesh sets end to end; the ranges count on."""
     joined = {name: [part[name] for part in parts] for name in parts[0] if name != "max_slot"}
-    for name, per_row in (("vertex_range", "normals"), ("face_range", "faces")):
+    for name, per_row in (("vertex_range", "uv"), ("face_range", "faces")):
         starts = np.cumsum([0] + [len(rows) for rows in joined[per_row]])
         joined[name] = [rows + start for rows, start in zip(joined[name], starts, strict=False)]
     return {name: np.concatenate(rows, axis=1 if name == "xyz" else 0) for name, rows in joined.items()}
+
+
+def _join_sheets(sheets: list[Sheets], parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Sheets end to end; those of the faces of `parts` count on."""
+    first_sheet = np.cumsum([0] + [len(one.start) for one in sheets])
+    first_lumel = np.cumsum([0] + [len(one.lumels) for one in sheets])
+    for part, first in zip(parts, first_sheet, strict=False):
+        part["face_sheet"] = np.where(part["face_sheet"] < 0, -1, part["face_sheet"] + first).astype(np.int32)
+    return {
+        "sheet_place": _join([one.place for one in sheets], np.float32, 6),
+        "sheet_size": _join([one.size for one in sheets], np.int32, 2),
+        "sheet_start": _join([one.start + first_lumel[k] for k, one in enumerate(sheets)], np.int64),
+        "lumels": _join([one.lumels for one in sheets], np.uint8),
+    }
 
 
 def _join_instances(scenes: Sequence[Scene], parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -304,6 +329,7 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         chosen=rows(np.int32, faces + 1),
         plane=rows(np.float32, faces, 3),
         attribute=rows(np.float32, faces, 9),
+        on_sheet=rows(np.float32, faces, 6),
         face=rows(np.int32, faces),
         rank=rows(np.int32, faces),
         state=rows(np.uint8, faces),

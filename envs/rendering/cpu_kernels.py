@@ -29,6 +29,8 @@ ROW, BEHIND, LOW = np.int32(16), np.int32(15), np.int32((1 << 14) - 1)  # a vert
 LANES = 8  # short loops run over whole multiples of this, without a slow remainder; buffers are padded for it
 CHUNK = 16  # pixels that share one choice of mip level; more do if it is the same at both ends
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
+SHEET_STEP = 16  # columns from one exact light to the next on a surface with a sheet
+PANE = 2  # of `World.unlit`: shows the outside
 PLANE_M = 0.01  # a camera this near to the plane of a portal sees all that lies behind it
 
 _F = np.float32
@@ -634,9 +636,12 @@ def _draw_scene(world, scene, view, lens, s, t):
 @njit(**_INNER)
 @no_type_check
 def _attributes(world, i, face, start, p, back, textured, out):
-    """out (9,) = planes of light/z of one face, and of u/z and v/z if it is textured."""
+    """out (9,) = planes of light/z of one face, and of u/z and v/z if it is textured.
+
+    The light of a quad is the plane that is least wrong in its corners, as if it were a parallelogram.
+    """
     g = world.mesh[i]
-    i0, i1, i2 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2]
+    i0, i1, i2, i3 = world.faces[face, 0], world.faces[face, 1], world.faces[face, 2], world.faces[face, 3]
     k0, k1, k2 = start + i0, start + i1, start + i2
     x, y, z = p[0, k0], p[1, k0], p[2, k0]
     e1x, e1y, e1z = p[0, k1] - x, p[1, k1] - y, p[2, k1] - z
@@ -647,8 +652,10 @@ def _attributes(world, i, face, start, p, back, textured, out):
     cx, cy, cz = (y * e1z - z * e1y) * inverse, (z * e1x - x * e1z) * inverse, (x * e1y - y * e1x) * inverse
     nx, ny, nz = nx * inverse, ny * inverse, nz * inverse
     light, side = world.light_start[i], 1 if back else 0
-    q0 = _F(world.light[light + i0, side])
-    q1, q2 = _F(world.light[light + i1, side]) - q0, _F(world.light[light + i2, side]) - q0
+    q0, q1, q2 = _F(world.light[light + i0, side]), _F(world.light[light + i1, side]), _F(world.light[light + i2, side])
+    wrong = _F(0.25) * (q0 - q1 + q2 - _F(world.light[light + i3, side])) if i3 != i2 else _ZERO
+    q0, q1, q2 = q0 - wrong, q1 + wrong, q2 - wrong
+    q1, q2 = q1 - q0, q2 - q0
     out[0], out[1], out[2] = q0 * nx + q1 * bx + q2 * cx, q0 * ny + q1 * by + q2 * cy, q0 * nz + q1 * bz + q2 * cz
     if textured:
         first = world.vertex_range[g, 0]
@@ -668,6 +675,7 @@ def _lit_evenly(world, i, face, back):
     return (
         level == world.light[first + world.faces[face, 1], side]
         and level == world.light[first + world.faces[face, 2], side]
+        and level == world.light[first + world.faces[face, 3], side]
     )
 
 
@@ -706,6 +714,51 @@ def _shade_light(q, x, y, z, light, whole):
     for j in range(whole):
         level = np.int32(min(max((step * (x + _F(np.int32(j))) + base) * z[j], _ZERO), _F(255)) + _HALF)
         light[j] = level + (level >> np.int32(7))
+
+
+@njit(**_INNER)
+@no_type_check
+def _sheet_planes(q, plane, place, out):
+    """out (6,) = planes of row/z and column/z on a sheet, which are linear in u/z, v/z and 1/z."""
+    for k in range(3):
+        out[k] = place[0] * q[3 + k] + place[1] * q[6 + k] + place[2] * plane[k]
+        out[3 + k] = place[3] * q[3 + k] + place[4] * q[6 + k] + place[5] * plane[k]
+
+
+@njit(**_INNER)
+@no_type_check
+def _lumel(q, x, y, z, lumels, rows, columns):
+    """Light of a pixel, 0 to 255, bilinear between four lumels of a sheet."""
+    row = min(max((q[0] * x + q[1] * y + q[2]) * z, _ZERO), _F(rows - 1))
+    column = min(max((q[3] * x + q[4] * y + q[5]) * z, _ZERO), _F(columns - 1))
+    i, j = min(np.int64(row), rows - 2), min(np.int64(column), columns - 2)
+    down, right, at = row - _F(i), column - _F(j), i * columns + j
+    a, b = _F(lumels[at]), _F(lumels[at + 1])
+    c, d = _F(lumels[at + columns]), _F(lumels[at + columns + 1])
+    above, below = a + right * (b - a), c + right * (d - c)
+    return above + down * (below - above)
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_sheet(q, x, y, z, lumels, rows, columns, light, phase, count):
+    """Light of a run of `count` pixels, 0 to 256, from a sheet: exact in each SHEET_STEP-th column and at both ends.
+
+    It is linear between these. `phase`: columns from the last exact one to the run's first.
+    """
+    here, first, last = _lumel(q, x, y, z[0], lumels, rows, columns), 0, count - 1
+    while first < last:
+        end = min(first + SHEET_STEP - phase, last)
+        there = _lumel(q, x + _F(end), y, z[end], lumels, rows, columns)
+        step = (there - here) / _F(end - first)
+        whole = (end - first + LANES - 1) & -LANES
+        part = light[first : first + whole]
+        for j in range(whole):
+            level = np.int32(here + step * _F(np.int32(j)) + _HALF)
+            part[j] = level + (level >> np.int32(7))
+        here, first, phase = there, end, 0
+    level = np.int32(here + _HALF)
+    light[last] = level + (level >> np.int32(7))
 
 
 @njit(**_INNER)
@@ -779,24 +832,47 @@ def _find_runs(ids, width, changed, starts):
 
 @njit(**_INNER)
 @no_type_check
-def _shade_run(world, s, t, record, i, x, y, count, whole, run):
+def _show_outside(outside, first, turn, texel, light, whole):
+    """Texels and light of pixels, from `first` on, that show the outside turned by `turn` columns."""
+    column, row_start = outside.column[first : first + whole], outside.row_start[first : first + whole]
+    last = np.int32(outside.num_columns - 1)
+    for j in range(whole):
+        texel[j] = outside.texels[np.uint32(row_start[j] + ((column[j] + turn) & last))]
+    _fill_run(light, np.int32(256), whole)
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_run(world, s, t, record, i, x, y, count, whole, run, outside, pixel, column, turn):
     """Texels and light of `count` pixels that show the same record, of instance i; writes `whole` pixels."""
     iz, z, texel, light = run
     face = s.face[t, record]
     material = world.material[i] + world.face_slot[face]
     rgb, texture, unlit = world.rgb[material], world.texture[material], world.unlit[material]
+    if unlit == PANE:
+        _show_outside(outside, pixel, turn, texel, light, whole)
+        return
     q = s.attribute[t, record]
     if not s.state[t, record] & 1:
         back = s.state[t, record] & 2 != 0
+        sheet = np.int64(-1) if back else np.int64(world.face_sheet[face])
         start = s.vertex_start[t, s.rank[t, record]]
-        _attributes(world, i, face, start, s.point[t], back, texture >= 0, q)
-        s.state[t, record] |= 1 | (4 if _lit_evenly(world, i, face, back) else 0)
+        _attributes(world, i, face, start, s.point[t], back, texture >= 0 or sheet >= 0, q)
+        if sheet >= 0:
+            _sheet_planes(q, s.plane[t, record], world.sheet_place[sheet], s.on_sheet[t, record])
+        s.state[t, record] |= 1 | (8 if sheet >= 0 else (4 if _lit_evenly(world, i, face, back) else 0))
         s.even_light[t, record] = world.light[world.light_start[i] + world.faces[face, 0], 1 if back else 0]
     if unlit:
         _fill_run(light, np.int32(256), whole)
     elif s.state[t, record] & 4:
         level = np.int32(s.even_light[t, record])
         _fill_run(light, level + (level >> np.int32(7)), whole)
+    elif s.state[t, record] & 8:
+        sheet = np.int64(world.face_sheet[face])
+        rows, columns = np.int64(world.sheet_size[sheet, 0]), np.int64(world.sheet_size[sheet, 1])
+        start = world.sheet_start[sheet]
+        lumels = world.lumels[start : start + rows * columns]
+        _shade_sheet(s.on_sheet[t, record], x, y, z, lumels, rows, columns, light, column % SHEET_STEP, count)
     else:
         _shade_light(q, x, y, z, light, whole)
     if texture < 0:
@@ -824,7 +900,7 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run):
 
 @njit(**_INNER)
 @no_type_check
-def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
+def _shade_row(world, s, t, first_pixel, y, ox, width, outside, turn, coloured):
     """Fills the row's texels and light (if `coloured`) and its packed class and instance numbers, run by run.
 
     A run is written in whole LANES; the next run overwrites its excess.
@@ -841,32 +917,33 @@ def _shade_row(world, s, t, first_pixel, y, ox, width, outside, coloured):
         record = ids[first]
         if record < 0:
             _fill_run(labels[first:end], np.int32(0), whole)
-            _fill_run(light[first:end], np.int32(256), whole)
-            _copy(outside[first_pixel + first : first_pixel + end], texel[first:end], whole)
+            _show_outside(outside, first_pixel + first, turn, texel[first:end], light[first:end], whole)
             continue
         i = order[rank[record]]
         label = np.int32(world.class_id[i]) | np.int32(world.instance_id[i]) << np.int32(8)
         _fill_run(labels[first:end], label, whole)
         if coloured:
             run = iz[first:end], z[first:end], texel[first:end], light[first:end]
-            _shade_run(world, s, t, record, i, _F(first) + ox, y, count, whole, run)
+            pixel = first_pixel + first
+            _shade_run(world, s, t, record, i, _F(first) + ox, y, count, whole, run, outside, pixel, first, turn)
 
 
 @njit(**_SHARP)
 @no_type_check
-def _shade_view(world, lens, s, t, outside, wanted, rgb, depth, class_id, instance_id):
+def _shade_view(world, view, lens, s, t, outside, wanted, rgb, depth, class_id, instance_id):
     """Writes the wanted images of one view from the visibility buffer."""
     width = lens.width
     ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
     z, labels = s.row_float[t], s.row_int[t, 2]
     by_record = wanted[0] or wanted[2] or wanted[3]
+    turn = np.int32(np.rint(np.arctan2(view[2], view[0]) / (2 * np.pi) * outside.num_columns))
     for i in range(lens.height):
         iz = s.inverse_depth[t, i * width : (i + 1) * width + LANES]
         if wanted[0] or wanted[1]:
             for j in range(iz.size):
                 z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
         if by_record:
-            _shade_row(world, s, t, i * width, _F(np.int32(i)) + oy, ox, width, outside, wanted[0])
+            _shade_row(world, s, t, i * width, _F(np.int32(i)) + oy, ox, width, outside, turn, wanted[0])
         if wanted[0]:
             _light_row(s.row_int[t, 0, :width], s.row_int[t, 1], rgb[i])
         if wanted[1]:
@@ -892,4 +969,6 @@ def draw(world, lens, scenes, views, scratch, outside, wanted, rgb, depth, class
         t = get_thread_id()
         _draw_scene(world, scenes[n], views[n], lens, scratch, t)
         k0, k1, k2, k3 = n * wanted[0], n * wanted[1], n * wanted[2], n * wanted[3]
-        _shade_view(world, lens, scratch, t, outside, wanted, rgb[k0], depth[k1], class_id[k2], instance_id[k3])
+        _shade_view(
+            world, views[n], lens, scratch, t, outside, wanted, rgb[k0], depth[k1], class_id[k2], instance_id[k3]
+        )

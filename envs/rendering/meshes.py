@@ -6,15 +6,16 @@ Axes: V vertices, F faces, G meshes.
 from typing import no_type_check
 
 import numpy as np
+from jaxtyping import Int32
 from numba import njit
 
 from eqa.envs.rendering.scene import Meshes
 
 
-def prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
+def prepare_meshes(meshes: Meshes, face_sheet: Int32[np.ndarray, " F"] | None = None) -> dict[str, np.ndarray]:
     """A mesh set in the layout of `World`: faces relative to their mesh, two triangles as a quad if it looks the same.
 
-    Meshes and their faces stand in order and without gaps, as `Meshes` requires. ValueError for a face that leaves its
+    `face_sheet`: the sheet of light of each face, the same for two triangles that look the same; -1 for none. Meshes and their faces stand in order and without gaps, as `Meshes` requires. ValueError for a face that leaves its
     mesh.
     """
     counts = np.diff(meshes.face_range, axis=1)[:, 0]
@@ -33,10 +34,10 @@ def prepare_meshes(meshes: Meshes) -> dict[str, np.ndarray]:
     kept, fourth = ~ends_quad[:-1], np.where(ends_quad[1:], np.roll(faces[:, 2], -1), faces[:, 2])
     return {
         "xyz": np.ascontiguousarray(meshes.vertices.T),
-        "normals": meshes.normals,
         "uv": meshes.uv,
         "faces": np.column_stack([faces, fourth])[kept],
         "face_slot": meshes.face_slot[kept],
+        "face_sheet": np.full(kept.sum(), -1, np.int32) if face_sheet is None else face_sheet[kept],
         "face_inward": inward[kept],
         "vertex_range": meshes.vertex_range.astype(np.int64),
         "face_range": np.append(0, np.cumsum(kept))[meshes.face_range].astype(np.int64),

@@ -1,7 +1,7 @@
 """`Renderer`: first-person colour, depth, class and instance images of many scenes and poses in one call, on the CPU.
 
-Colours are sRGB without tone mapping: texel * material * light, the light baked once per vertex of every instance.
-Pixels without a hit show the sky above the horizon and a lawn below it; they have depth 0, class 0 and instance 0.
+Colours are sRGB without tone mapping: texel * material * light, the light baked once (`lighting`).
+Pixels without a hit show the outside (`outside`), as panes do; they have depth 0, class 0 and instance 0.
 Equal input gives equal output, bit for bit, with any number of threads (`numba.set_num_threads`).
 
 Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along -Z and grows counter-clockwise.
@@ -10,17 +10,14 @@ Axes: N views, S scenes, H W image. Metres, X right, Y up; heading 0 looks along
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int32, UInt8
 
 from eqa.envs.rendering.buffers import PAD, Lens, Scratch, World, build_world, make_scratch
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.cpu_kernels import draw
+from eqa.envs.rendering.outside import outside_of
 from eqa.envs.rendering.scene import Scene
 
 SENSORS: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
-
-# sRGB of the outside at elevation -90, just below 0, just above 0 and 90 degrees.
-OUTSIDE = np.array([[118, 132, 92], [168, 176, 150], [214, 228, 240], [112, 164, 222]], np.float64)
 
 
 class Renderer:
@@ -40,15 +37,23 @@ class Renderer:
         self.sensors = known_sensors(sensors)
         self.num_scenes = 0
         self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
-        self._outside = _outside_image(self.camera)
+        self._outside = outside_of(self.camera, PAD)
+        self._scenes: Sequence[Scene] = ()
         self._world: World | None = None
+        self._has_light = False
         self._scratch: Scratch | None = None
 
     def load(self, scenes: Sequence[Scene]) -> None:
-        """Makes `render` draw these scenes, counted by `scene_index` in this order. They share their assets."""
-        self._world = build_world(scenes)
+        """Makes `render` draw these scenes, counted by `scene_index` in this order. They share their assets.
+
+        Light is baked if "rgb" is among the renderer's own sensors, else when it is first asked for.
+        """
+        self._prepare(scenes, coloured="rgb" in self.sensors)
+
+    def _prepare(self, scenes: Sequence[Scene], *, coloured: bool) -> None:
+        self._world = build_world(scenes, coloured=coloured)
         self._scratch = make_scratch(self._world, self._lens, self._scratch)
-        self.num_scenes = len(scenes)
+        self._scenes, self._has_light, self.num_scenes = tuple(scenes), coloured, len(scenes)
 
     def render(
         self,
@@ -100,6 +105,8 @@ class Renderer:
     ) -> dict[str, np.ndarray]:
         """`render` for free cameras: views (N, 12) as `Camera.views` gives them. Views are unchecked."""
         asked = self.sensors if sensors is None else known_sensors(sensors)
+        if "rgb" in asked and not self._has_light:
+            self._prepare(self._scenes, coloured=True)
         num, size = len(views), (self.camera.height_px, self.camera.width_px)
         images, unused = {}, []
         for name, kind in SENSORS.items():
@@ -132,23 +139,3 @@ def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: 
         got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"out[{name!r}]: expected a C-contiguous {np.dtype(kind)} array of shape {shape}, got {got}")
     return array
-
-
-def _outside_image(camera: Camera) -> Int32[np.ndarray, " pixels"]:
-    """Packed colours (r | g << 8 | b << 16), row after row, of a view of the outside alone.
-
-    They depend on the pitch alone, so all views share them.
-    """
-    rows = np.arange(camera.height_px)[:, None] + 0.5 - camera.height_px / 2
-    columns = np.arange(camera.width_px) + 0.5 - camera.width_px / 2
-    x, y, z = columns / camera.focal_px, -rows / camera.focal_px, np.ones((1, 1))
-    up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
-    r, g, b = np.moveaxis(outside_colours(up / np.sqrt(x * x + y * y + z * z)).astype(np.int32), -1, 0)
-    return np.append((r | g << 8 | b << 16).ravel(), np.zeros(PAD, np.int32))
-
-
-def outside_colours(up: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "... 3"]:
-    """sRGB of the outside in unit directions whose upward part is `up`."""
-    share = np.arcsin(up)[..., None] / (np.pi / 2)
-    near, far = np.where(share < 0, OUTSIDE[1], OUTSIDE[2]), np.where(share < 0, OUTSIDE[0], OUTSIDE[3])
-    return np.rint(near + (far - near) * np.sqrt(np.abs(share))).astype(np.uint8)

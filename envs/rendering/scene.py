@@ -9,10 +9,13 @@ Metres, X right, Y up.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64, UInt8, UInt32
+
+if TYPE_CHECKING:
+    from eqa.envs.rendering.lighting import Baked
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Materials:
 
     rgb: UInt8[np.ndarray, "M 3"]
     texture: Int32[np.ndarray, " M"]  # row in the catalogue's textures, -1 for none
-    unlit: UInt8[np.ndarray, " M"]  # 1: drawn at full brightness (lamps, sky, window panes)
+    unlit: UInt8[np.ndarray, " M"]  # 1: drawn at full brightness (lamps); 2: shows the outside (panes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ class Rooms:
     wall_m: float  # thickness of the thickest wall
 
 
+@dataclass(slots=True, eq=False)
+class Light:
+    """A scene's wish for light from its own panes and lamps. `lighting.light_of` bakes it once and keeps it here."""
+
+    kept: "Baked | None" = None
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Something to draw and to walk in.
@@ -103,3 +113,4 @@ class Scene:
     instances: Instances
     rooms: Rooms | None = None
     assets: SharedAssets | None = None
+    light: Light | None = None  # None: the direction of a surface alone tells its brightness

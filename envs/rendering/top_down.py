@@ -20,6 +20,7 @@ from jaxtyping import Float
 
 from eqa.envs.rendering.buffers import PAD, Lens, World, build_world, make_scratch
 from eqa.envs.rendering.cpu_kernels import draw
+from eqa.envs.rendering.outside import plain_outside
 from eqa.envs.rendering.renderer import SENSORS
 from eqa.envs.rendering.scene import Scene
 
@@ -105,7 +106,7 @@ def _draw(world: World, lens: Lens) -> dict[str, np.ndarray]:
     size = (lens.height, lens.width)
     images = {name: np.empty((*size, 3) if name == "rgb" else size, kind) for name, kind in SENSORS.items()}
     targets = [image.reshape(1, lens.height, -1) for image in images.values()]
-    outside = np.full(lens.height * lens.width + PAD, WHITE, np.int32)
+    outside = plain_outside(WHITE, lens.height * lens.width + PAD)
     wanted = np.ones(len(SENSORS), np.bool_)
     draw(world, lens, np.zeros(1, np.int64), _DOWN, make_scratch(world, lens, None), outside, wanted, *targets)
     return images

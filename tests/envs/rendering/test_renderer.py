@@ -296,7 +296,8 @@ def cast_colours(assets, scene: Scene, images, camera: Camera, pose: np.ndarray)
         normal *= np.sign(normal @ normals[corners].sum(axis=0))
         x, y, z = np.sign(-normal @ ray) * normals.T
         sun, fill = np.maximum(0, 0.4 * x + 0.8 * y + 0.45 * z), np.maximum(0, -0.81 * x + 0.12 * y - 0.57 * z)
-        light = at(np.minimum(1, 0.66 + 0.08 * y + 0.24 * sun + 0.14 * fill))
+        ambient = 0.66 + 0.08 * np.maximum(0, y) + 0.3 * np.maximum(0, -y)
+        light = at(np.minimum(1, ambient + 0.24 * sun + 0.14 * fill))
         material = scene.instances.material[i] + source.face_slot[face]
         colour = np.array([1.0, 1.0, 1.0])
         if scene.materials.texture[material] >= 0:
