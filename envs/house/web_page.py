@@ -30,7 +30,7 @@ from eqa.envs.metrics import inside_polygon
 from eqa.envs.navigation.floor import Floor
 from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import outside_colours
+from eqa.envs.rendering.outside import outside_colours
 from eqa.envs.rendering.scene import Scene
 from eqa.envs.rendering.top_down import render_top_down
 

@@ -1,7 +1,8 @@
 """Buffers of the rasteriser's kernels: loaded scenes as one `World`, working memory as one `Scratch`.
 
 Axes: S scenes, V vertices, F faces, G meshes, I instances, M materials, T textures, P texels, L lights (one per vertex
-of every instance), K sheets of light, N lumels, R rooms (in `World`) or records (triangles drawn in a view), E edges, C solid pieces, O openings,
+of every instance), K sheets of light, N lumels, R rooms (in `World`) or records (triangles drawn in a view), E edges,
+C solid pieces, O openings,
 H W image, TH TW its tiles.
 """
 
@@ -147,7 +148,8 @@ def _prepared(assets: SharedAssets) -> dict[str, np.ndarray]:
 def build_world(scenes: Sequence[Scene], *, coloured: bool = True) -> World:
     """Joins scenes: their meshes behind those of the shared assets, their instances and materials end to end.
 
-    A world that is not `coloured` has no light, which saves baking it. ValueError for scenes that draw from no assets or from different ones, and for one with an index outside its arrays.
+    A world that is not `coloured` has no light, which saves baking it. ValueError for scenes that draw from no assets or
+    from different ones, and for one with an index outside its arrays.
     """
     assets = shared_assets(scenes)
     shared = _prepared(assets)

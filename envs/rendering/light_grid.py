@@ -1,12 +1,12 @@
-"""`fill_grid`: how much light reaches each cell of a scene from six sides: open space near it, and sky, panes and lamps.
+"""`fill_grid`: how much light reaches each cell of a scene from six sides: open space near, sky, panes and lamps.
 
 Surfaces fill cells of a grid. Radiance then sweeps through it along fixed directions, slice by slice. A cell takes it
 from the four cells of the slice before that its ray falls between (discrete ordinates; Chandrasekhar 1950). So walls
 stop light, doors pass it on, and shadows grow softer with distance. Two quantities are swept: nearness, which a surface
 blocks and distance restores (ambient obscurance; Zhukov et al. 1998), and daylight, which only emitters have.
 
-What arrives is kept for six sides of each cell (the ambient cube of Half-Life 2; McTaggart 2004). A surface blends three
-of them by its normal. Loops are serial and in a fixed order: any machine and any number of threads gives equal light.
+Six sides of each cell keep what arrives (the ambient cube of Half-Life 2; McTaggart 2004). A surface blends three of
+them by its normal. Loops are serial and in a fixed order: any machine and any number of threads gives equal light.
 
 Axes: Y Z X cells, the outermost all air; K directions along one axis; the six sides are +y -y +z -z +x -x.
 """
@@ -213,8 +213,8 @@ def _combine(near, day, near_sum, day_sum, level):
 def level_at(grid, x, y, z, nx, ny, nz):
     """Share of full light at a point of a surface with the unit normal (nx, ny, nz).
 
-    The air in front of the point counts, blended between cells; cells that hold surfaces do not. Where surfaces meet,
-    the air half a cell aside counts as well. A point without air near takes the least light.
+    The air in front of the point counts, blended between cells; cells that hold surfaces do not. The air half
+    a cell aside counts as well for places where surfaces meet. A point without air near takes the least light.
     """
     off, half = _OFF_CELLS, 0.5
     x, y, z = (x - grid.origin[0]) / grid.cell_m, (y - grid.origin[1]) / grid.cell_m, (z - grid.origin[2]) / grid.cell_m

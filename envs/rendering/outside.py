@@ -1,4 +1,4 @@
-"""The outside of all scenes: one panorama of sky, far trees and fields by the direction of view, as if endlessly far away.
+"""The outside of all scenes: a panorama of sky, far trees and fields by the direction of view, endlessly far away.
 
 Windows and what is open to the sky show the same outside. Its horizon is as high as the camera, wherever that stands.
 A pixel's place in the panorama is known beforehand up to the heading of the view, which shifts the column.
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int32
+from jaxtyping import Float, Int32, UInt8
 
 from eqa.envs.rendering.camera import Camera
 
@@ -76,6 +76,13 @@ def panorama() -> Int32[np.ndarray, " texels"]:
     texels = (r | g << 8 | b << 16).ravel()
     texels.setflags(write=False)
     return texels
+
+
+def outside_colours(up: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "... 3"]:
+    """sRGB of sky and ground alone in unit directions whose upward part is `up`."""
+    share = np.arcsin(up)[..., None] / (np.pi / 2)
+    ground, sky = (_between(*ends, np.sqrt(np.abs(share))) for ends in ((_FIELDS, _GROUND), (_HAZE, _ZENITH)))
+    return np.rint(np.where(share < 0, ground, sky)).astype(np.uint8)
 
 
 def _between(one: tuple, other: tuple, share: np.ndarray) -> np.ndarray:
