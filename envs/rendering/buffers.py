@@ -148,8 +148,8 @@ def _prepared(assets: SharedAssets) -> dict[str, np.ndarray]:
 def build_world(scenes: Sequence[Scene], *, coloured: bool = True) -> World:
     """Joins scenes: their meshes behind those of the shared assets, their instances and materials end to end.
 
-    A world that is not `coloured` has no light, which saves baking it. ValueError for scenes that draw from no assets or
-    from different ones, and for one with an index outside its arrays.
+    A world that is not `coloured` has no light, which saves baking it. ValueError for scenes that draw from no assets
+    or from different ones, and for one with an index outside its arrays.
     """
     assets = shared_assets(scenes)
     shared = _prepared(assets)

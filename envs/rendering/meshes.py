@@ -15,8 +15,8 @@ from eqa.envs.rendering.scene import Meshes
 def prepare_meshes(meshes: Meshes, face_sheet: Int32[np.ndarray, " F"] | None = None) -> dict[str, np.ndarray]:
     """A mesh set in the layout of `World`: faces relative to their mesh, two triangles as a quad if it looks the same.
 
-    `face_sheet`: the sheet of light of each face, the same for two triangles that look the same; -1 for none. Meshes and
-    their faces stand in order and without gaps, as `Meshes` requires. ValueError for a face that leaves its mesh.
+    `face_sheet`: the sheet of light of each face, the same for two triangles that look the same; -1 for none. Meshes
+    and their faces stand in order and without gaps, as `Meshes` requires. ValueError for a face that leaves its mesh.
     """
     counts = np.diff(meshes.face_range, axis=1)[:, 0]
     faces = np.ascontiguousarray(meshes.faces - np.repeat(meshes.vertex_range[:, 0], counts)[:, None], np.int32)
