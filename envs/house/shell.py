@@ -2,8 +2,8 @@
 
 A `Part` is one mesh of one class in one room, as flat rectangles with a material each. Only surfaces that are visible
 from inside are drawn: a wall between two rooms has a face in each room's own paint. Outer faces are drawn if a patio or
-balcony gives a view of them. A pane stands behind each window; our renderer shows the outside on it. Other viewers see its
-materials, the ground below and the sky above: their horizon is right for a camera 1 m high.
+balcony gives a view of them. A pane stands behind each window; our renderer shows the outside on it. Other viewers see
+its materials, the ground below and the sky above: their horizon is right for a camera 1 m high.
 """
 
 from dataclasses import dataclass, field
