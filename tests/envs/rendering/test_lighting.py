@@ -118,7 +118,7 @@ def test_light_does_not_depend_on_the_number_of_threads():
 def test_a_sheet_shows_its_light_at_every_pixel():
     """Against the level at each pixel's own point, for the exact columns and those between."""
     scene = room_with(((1.0, 0.5, 1.0), (-1, 0.25, -1)))
-    camera = Camera(64, 64)
+    camera = Camera()
     renderer = Renderer(camera)
     renderer.load([scene])
     images = renderer.render(np.zeros(1, np.int64), np.array([[1.0, 0.0, 1.5, 0.5]]))
@@ -130,7 +130,7 @@ def test_a_sheet_shows_its_light_at_every_pixel():
     rows, columns = lit.sheets.size[sheet]
     lumels = lit.sheets.lumels[lit.sheets.start[sheet] :][: rows * columns].reshape(rows, columns).astype(float)
     right, down, forward, origin = camera.views(np.array([[1.0, 0.0, 1.5, 0.5]]))[0].reshape(4, 3)
-    place = (np.arange(64) + 0.5 - 32) / camera.focal_px
+    place = (np.arange(224) + 0.5 - 112) / camera.focal_px
     points = origin + images["depth"][0][..., None] * (forward + place[:, None, None] * down + place[:, None] * right)
     on_floor = (np.abs(points[..., 1]) < 1e-3) & (images["instance_id"][0] == 1)
     i, j = (points[..., 2] + 2) / 4 * (rows - 1), (points[..., 0] + 3) / 6 * (columns - 1)
