@@ -29,7 +29,7 @@ class ToySource(GeneratedEQA):
     It ignores the configuration's settings of houses.
     """
 
-    seed = 0
+    seed, style = 0, "paper"
 
     encode = SimpleNamespace(map_shape=(1, 2, 3))
     walks = 1

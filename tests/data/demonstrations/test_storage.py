@@ -216,7 +216,7 @@ def test_inflection_weights_agree_with_a_count_by_hand() -> None:
 class Source(GeneratedEQA):
     """What `NavigatorData` needs of a data source: the same walks to learn from and to validate on."""
 
-    seed = 0
+    seed, style = 0, "paper"
 
     encode = SimpleNamespace(map_shape=(FEATURES, 1, 1))
 
