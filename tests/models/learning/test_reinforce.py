@@ -386,8 +386,9 @@ PPO = [f"{LEARN}clip_range=0.2", f"{LEARN}epochs=4", f"{LEARN}microbatch_size=12
 @pytest.mark.slow
 def test_a_toy_world_is_learned_from_scratch(tmp_path, source):
     size = ["stages.navigator.data.questions=8", "stages.navigator.data.samples=16", "stages.navigator.data.updates=5"]
-    words = [*PPO, *size, "stages.navigator.max_epochs=10", "seed=1"]  # of seeds 0 to 2, this alone finds all four rooms greedily
+    words = [*PPO, *size, "stages.navigator.max_epochs=10", "seed=1"]
     fit(configured(tmp_path / "run", source, *words), source)
+    # Seed 1: greedy walks of seeds 0 and 2 miss one or two of the four rooms, though 97 % of drawn walks are right.
     rows = logged(tmp_path / "run" / "navigator")
     drawn = [float(row["train/success"]) for row in rows if "train/success" in row]
     assert drawn[0] < 0.8 and max(drawn) >= 0.95  # of 640 walks
