@@ -5,7 +5,8 @@ deviations between seeds, and tests of the differences between lines, beside the
 results.csv, results-differences.csv, results.tex and plots, and prints a summary. Runs with other questions, with other
 data, or with the same seed but other numbers are refused. A folder with a report of lines that these runs lack is
 refused, too, unless --force writes over it. --keep FOLDER stores the rows there, packed and small; FOLDER gives the
-same report. --page FILE writes a short page of the results.
+same report. --page FILE writes a short page of the results. Without --out, each choice of runs has a folder of its own
+under previews/.
 """
 
 import argparse
@@ -76,6 +77,12 @@ def report(
     return terminal_tables(lines, means, different, None if pairs else compare_with)
 
 
+def own_folder(folders: Sequence[Path]) -> Path:
+    """The folder of a report on these runs: `previews/report_il`, `previews/report_il_and_5_more`."""
+    first, others = folders[0].resolve().name, len(folders) - 1
+    return Path("previews") / (f"report_{first}_and_{others}_more" if others else f"report_{first}")
+
+
 def _typed(folders: Sequence[Path]) -> str:
     """The folders as one would type them: all that are in one folder are a star."""
     (parent, *others) = dict.fromkeys(folder.parent for folder in folders)
@@ -104,7 +111,7 @@ def _write(path: Path, text: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="run folders")
-    parser.add_argument("--out", type=Path, default=Path("previews"), help="folder for tables and plots")
+    parser.add_argument("--out", type=Path, help="folder for tables and plots (default: one under previews/)")
     parser.add_argument(
         "--page", type=Path, help="file for a short page of the results, beside the full tables of --out"
     )
@@ -114,10 +121,11 @@ if __name__ == "__main__":
     parser.add_argument("--resamples", type=whole(1), default=2000)
     parser.add_argument("--force", action="store_true", help="write over a report of other lines")
     arguments = parser.parse_args()
+    out = arguments.out or own_folder(arguments.runs)
     try:
         shown = report(
             arguments.runs,
-            arguments.out,
+            out,
             compare_with=arguments.compare_with,
             pairs=[(first, second) for first, second in arguments.pair],
             resamples=arguments.resamples,
@@ -131,4 +139,4 @@ if __name__ == "__main__":
         console.print(table)
     if kept:
         console.print(f"kept: {arguments.keep}")
-    console.print(f"written: {arguments.out / 'results.md'}, and .csv, .tex and plots beside it")
+    console.print(f"written: {out / 'results.md'}, and .csv, .tex and plots beside it")

@@ -28,7 +28,7 @@ from eqa.models.evaluation.plots import draw_training, once_each
 from eqa.models.evaluation.run_tables import intervals
 from eqa.models.evaluation.runs import keep, read_run, read_runs
 from eqa.models.evaluation.tables import tex
-from eqa.scripts.report import report
+from eqa.scripts.report import own_folder, report
 
 SPAWNS = ("T-10", "T-50 random heading")
 WALKED = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "seen", "ep_len", "success", "spl", "collisions")
@@ -468,6 +468,12 @@ def test_one_can_ask_for_other_differences_among_agents_that_are_there(runs: lis
         assert {entry["agent"] for entry in csv.DictReader(file)} == {"random walk"}
     with pytest.raises(ValueError, match="got nobody"):
         report(runs, tmp_path / "out", pairs=[("random walk", "nobody")])
+
+
+def test_reports_on_other_runs_go_to_other_folders_unless_one_is_named() -> None:
+    one, more, others = ([Path("runs", name) for name in names.split()] for names in ("il", "il lstm gru", "lstm il"))
+    assert len({own_folder(folders) for folders in (one, more, others)}) == 3
+    assert own_folder([Path("runs/il/")]) == own_folder(one) == Path("previews/report_il")
 
 
 def test_the_script_ends_with_the_complaint(tmp_path: Path) -> None:
