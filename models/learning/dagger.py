@@ -156,14 +156,13 @@ class _Helped:
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         of, active = self.of, np.zeros(self.num, np.bool_)
         active[agents] = True
-        seen = of.encode(observation["rgb"]).cpu().numpy()
-        features, poses = (
-            np.zeros((self.num, seen.shape[1]), np.float16),
-            np.zeros((self.num, observation["pose"].shape[1])),
-        )
-        features[agents], poses[agents] = seen, observation["pose"].cpu().numpy()
+        seen = of.encode(observation["rgb"]).half()
+        features, who = seen.new_zeros(self.num, seen.shape[1]), torch.from_numpy(agents).to(seen.device)
+        features[who] = seen
+        poses = np.zeros((self.num, observation["pose"].shape[1]))
+        poses[agents] = observation["pose"].cpu().numpy()
         targets = self.expert(poses, active)
-        shown, going = torch.from_numpy(features).float().to(self.device), torch.from_numpy(active).to(self.device)
+        shown, going = features.float().to(self.device), torch.from_numpy(active).to(self.device)
         noise = torch.from_numpy(of.rng.random((self.num, 2))).to(self.device)
         _, wished = of.navigator.act(self.state, shown, active=going, noise=noise)
         wished = wished.cpu().numpy()
@@ -171,7 +170,7 @@ class _Helped:
         actions = np.where(helped, targets, wished)
         forced = torch.from_numpy(actions).to(self.device)
         self.state, _ = of.navigator.act(self.state, shown, active=going, forced_action=forced)
-        self.features.append(features)
+        self.features.append(features.cpu().numpy())
         self.targets.append(targets)
         return actions[agents]
 
