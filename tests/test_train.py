@@ -2,10 +2,7 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.request import urlopen
@@ -14,32 +11,9 @@ import pytest
 import torch
 
 from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS
+from tests.helpers.commands import Bench
 
-ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
-
-
-class Bench:
-    """Runs commands in the project with data and runs of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.data, self.runs = folder / "data", folder / "runs"
-
-    def start(self, *words: str) -> subprocess.Popen:
-        environment = {**os.environ, "EQA_DATA": str(self.data), "COLUMNS": "120"}
-        command = [sys.executable, *words]
-        return subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def run(self, *words: str, fails: bool = False) -> str:
-        process = self.start(*words)
-        output, _ = process.communicate(timeout=1200)
-        assert (process.returncode != 0) == fails, output
-        return output
-
-    def train(self, run: str) -> list[str]:
-        return ["train.py", "+experiment=il", "scale=tiny", f"hydra.run.dir={self.runs / run}"]
 
 
 @pytest.fixture(scope="module")
@@ -197,12 +171,3 @@ def test_what_is_no_agent_is_refused_before_any_work(bench: Bench, tmp_path: Pat
         path.write_bytes(content)
     output = bench.run("eval.py", f"checkpoint={path}", f"hydra.run.dir={tmp_path / 'run'}", fails=True)
     assert "ValueError" in output and "agent.ckpt" in output
-
-
-def test_an_agent_learns_and_is_played_in_everyday_homes(bench: Bench) -> None:
-    bench.run(*bench.train("everyday"), "data.houses.style=everyday")
-    folder = bench.runs / "played"
-    words = [f"checkpoint={bench.runs / 'everyday' / 'agent.ckpt'}", "lines=own", f"hydra.run.dir={folder}"]
-    output = bench.run("eval.py", "scale=tiny", "data.houses.style=everyday", *words)
-    assert "trained with" not in output and rows(folder)
-    assert json.loads((folder / "run.json").read_text())["configuration"]["env"]["style"] == "everyday"
