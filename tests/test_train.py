@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS
-from tests.helpers.commands import Bench
+from tests.helpers.bench import Bench
 
 pytestmark = pytest.mark.slow
 
