@@ -21,6 +21,7 @@ from jaxtyping import Float64, Int64
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from eqa.data.batches.pixel_labels import COLORS, Surroundings
+from eqa.data.batches.repaint import Repaint
 from eqa.envs.annotations import Annotations
 from eqa.envs.navigation.floor import Floor
 from eqa.envs.navigation.occupancy import fill_polygon
@@ -137,7 +138,7 @@ class Frames(IterableDataset):
 
     A few scenes are loaded at a time and give a few batches each; all scenes are used before one is used again. With
     several workers, each takes every n-th group of scenes. Only `part` of each batch is drawn, for one of several
-    processes.
+    processes. `repaint` gives surfaces of some frames other colours.
     """
 
     def __init__(
@@ -154,6 +155,7 @@ class Frames(IterableDataset):
         batches_at_once: int = 8,
         part: slice = slice(None),
         surroundings_every: int | None = None,
+        repaint: Repaint | None = None,
     ) -> None:
         if not scene_ids:
             raise ValueError("scene_ids: expected at least one to render, got none")
@@ -163,7 +165,9 @@ class Frames(IterableDataset):
         self.num_batches, self.batch_size, self.seed = num_batches, batch_size, list(seed)
         self.camera, self.near_objects = camera or Camera(), near_objects
         self.scenes_at_once, self.batches_at_once = min(scenes_at_once, len(scene_ids)), batches_at_once
-        self.part, self.every = part, surroundings_every
+        self.part, self.every, self.repaint = part, surroundings_every, repaint
+        if repaint is not None:
+            repaint.numbers(world.class_names)
         self._prepared = functools.lru_cache(SCENES_IN_MEMORY)(self._prepare)
 
     def __len__(self) -> int:
@@ -186,6 +190,8 @@ class Frames(IterableDataset):
                 frames = renderer.render(which, poses)
                 if self.every is not None:
                     self._add_surroundings(frames, surroundings, which, poses)
+                if self.repaint is not None:
+                    self.repaint(frames["rgb"], frames["class_id"], class_names=self.world.class_names, rng=rng)
                 yield {name: torch.from_numpy(array) for name, array in frames.items()}
 
     def _group(self, group: int) -> list[int]:
@@ -220,7 +226,7 @@ class Frames(IterableDataset):
 
 
 class RenderedFrames(pl.LightningDataModule):
-    """`Frames` of train scenes, new ones each epoch, and a fixed set of val scenes.
+    """`Frames` of train scenes, new ones each epoch, and a fixed set of val scenes, which `repaint` leaves as they are.
 
     `num_workers=0` renders in this process on all cores, which suits training on the CPU. With a GPU, one worker
     renders while the GPU learns.
@@ -238,12 +244,13 @@ class RenderedFrames(pl.LightningDataModule):
         num_workers: int = 0,
         camera: Camera | None = None,
         surroundings_every: int | None = None,
+        repaint: Repaint | None = None,
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
         self.near_objects, self.camera = near_objects, camera or Camera()
-        self.surroundings_every = surroundings_every
+        self.surroundings_every, self.repaint = surroundings_every, repaint
         self._train: Frames | None = None
         self._val: Frames | None = None
 
@@ -276,6 +283,7 @@ class RenderedFrames(pl.LightningDataModule):
             near_objects=self.near_objects,
             part=slice(self.trainer.global_rank, None, self.trainer.world_size),
             surroundings_every=self.surroundings_every,
+            repaint=self.repaint if split == "train" else None,
         )
 
     def train_dataloader(self) -> DataLoader:

@@ -3,7 +3,7 @@
 Axes: K classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -27,27 +27,29 @@ kept. This page is written by `models/encoders/resnet_card.py`; do not edit it.
 | command | `{command}` |
 | commit | {commit} |
 | seed | {seed} |
-| data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object |
+| data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object, {repainted} with other colours of walls, floors, ceilings and doors |
 | began with | {start} |
 | frames seen | {frames_seen:,} in batches of {batch_size} |
 | optimiser | Adam, one-cycle schedule, learning rate {lr:g} at its top |
 | losses | cross-entropy of classes (of objects x {object_weight:g}) + {color_weight:g} x of colours + {room_weight:g} x of rooms + {depth_weight:g} x smooth L1 of metres (clipped at {max_depth_m:g} m) |
 
-## Quality in houses it has never seen
+## Quality in scenes it has never seen
 
-{measured_frames:,} frames of {num_test_houses} test houses; every {every}th pixel either way against what its place says.
+{measured_frames:,} frames of each split; every {every}th pixel either way against what its place says. Features in
+bfloat16 are {bfloat16_error:.4f} (relative error) from those in float32.
 
-| measure | value |
-|---|---|
-| class, share of right pixels | {class_accuracy:.1%} |
-| class, mean intersection over union of {classes_present} classes | {mean_iou:.1%} |
-| colour's name, share of right pixels of things that are asked about | {color_accuracy:.1%} |
-| room's type, share of right pixels | {room_accuracy:.1%} |
-| depth, mean absolute error | {depth_error_m:.2f} m |
-| features in bfloat16 against float32, relative error | {bfloat16_error:.4f} |
+{quality_table}
 
-Classes by intersection over union: {class_table}.
+Classes of {first_split} by intersection over union: {class_table}.
 """
+
+MEASURES = {
+    "class_accuracy": ("class, share of right pixels", ".1%"),
+    "mean_iou": ("class, mean intersection over union of those that occur", ".1%"),
+    "color_accuracy": ("colour's name, share of right pixels of things that are asked about", ".1%"),
+    "room_accuracy": ("room's type, share of right pixels", ".1%"),
+    "depth_error_m": ("depth, mean absolute error in metres", ".2f"),
+}
 
 
 class ResidualExport:
@@ -71,29 +73,34 @@ class ResidualExport:
     def __call__(self, fitted: dict[str, ResidualPretraining]) -> dict[str, float]:
         module = fitted["encoder"].eval()
         stage = self.configuration["stages"]["encoder"]["data"]
-        frames = Frames(
-            self.source.world,
-            self.source.scene_ids["test"],
-            num_batches=MEASURED_BATCHES,
-            batch_size=BATCH_SIZE,
-            seed=[0, 2],
-            camera=Camera(module.encoder.height_px, module.encoder.width_px),
-            surroundings_every=stage["surroundings_every"],
-        )
-        naming, rgb = measure(module, frames)
+        scene_ids = {split: ids for split, ids in self.source.scene_ids.items() if split not in ("train", "val")}
+        found = {}
+        for split, ids in scene_ids.items():
+            frames = Frames(
+                self.source.world,
+                ids,
+                num_batches=MEASURED_BATCHES,
+                batch_size=BATCH_SIZE,
+                seed=[0, 2],
+                camera=Camera(module.encoder.height_px, module.encoder.width_px),
+                surroundings_every=stage["surroundings_every"],
+            )
+            found[split], rgb = measure(module, frames)
         facts = {
             **facts_of_run(self.source, self.configuration),
             "name": self.weights.stem,
             "start": module.hparams["start"] or "random weights",
             "measured_frames": len(frames) * BATCH_SIZE,
+            "repainted": f"{(stage.get('repaint') or {'share': 0})['share']:.0%}",
+            "num_scenes": {split: len(ids) for split, ids in scene_ids.items()},
             "every": stage["surroundings_every"],
         }
-        card = write_card(module, naming, rgb, self.source.world.class_names, facts)
+        card = write_card(module, found, rgb, self.source.world.class_names, facts)
         for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
             save_encoder(module.encoder, place / self.weights.name, half=True)
             with atomic_write(place / f"{self.weights.stem}.md") as aside:
                 aside.write_text(card)
-        return naming.summary()
+        return {f"{split}/{name}": value for split, naming in found.items() for name, value in naming.summary().items()}
 
 
 @torch.no_grad()
@@ -108,16 +115,17 @@ def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.
 
 @torch.no_grad()
 def write_card(
-    module: ResidualPretraining, naming: Naming, rgb: torch.Tensor, class_names: Sequence[str], facts: dict
+    module: ResidualPretraining, found: Mapping[str, Naming], rgb: torch.Tensor, class_names: Sequence[str], facts: dict
 ) -> str:
-    """The card's text, from the measurements; `facts` are about the run."""
-    encoder = module.encoder
+    """The card's text, from the measurements of each split; `facts` are about the run."""
+    encoder, first = module.encoder, next(iter(found))
     channels, rows, columns = encoder.map_shape
     weights = ("lr", "object_weight", "color_weight", "room_weight", "depth_weight")
     return CARD.format(
         **facts,
-        **naming.summary(),
-        **class_facts(naming.class_iou, class_names),
+        quality_table=quality_table(found, facts["num_scenes"]),
+        first_split=first,
+        **class_facts(found[first].class_iou, class_names),
         **{name: module.hparams[name] for name in weights},
         kilobytes=sum(value.numel() * 2 for value in encoder.state_dict().values()) / 1000,
         parameters=sum(value.numel() for value in encoder.parameters()) / 1e6,
@@ -130,3 +138,11 @@ def write_card(
         max_depth_m=MAX_DEPTH_M,
         bfloat16_error=rounding_error(encoder, rgb),
     )
+
+
+def quality_table(found: Mapping[str, Naming], num_scenes: Mapping[str, int]) -> str:
+    """The measured quality in Markdown, a column for each split."""
+    rows = [["measure", *(f"{split}, {num_scenes[split]} scenes" for split in found)], ["---"] * (1 + len(found))]
+    for name, (words, form) in MEASURES.items():
+        rows.append([words, *(format(naming.summary()[name], form) for naming in found.values())])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -150,7 +150,7 @@ class Source:
 
     def __init__(self) -> None:
         self.world, self.origin = HouseWorld(small_house), "by hand"
-        self.scene_ids = {split: [f"{split}-{i}" for i in range(2)] for split in ("train", "test")}
+        self.scene_ids = {split: [f"{split}-{i}" for i in range(2)] for split in ("train", "test", "human")}
 
 
 def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measured(tmp_path: Path, monkeypatch) -> None:
@@ -182,9 +182,10 @@ def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measure
     with torch.no_grad():
         assert float((again(rgb) - module.encoder(rgb)).norm() / again(rgb).norm()) < 0.01
     card = (tmp_path / "residual.md").read_text()
-    assert f"{summary['color_accuracy']:.1%}" in card
+    shares = " | ".join(f"{summary[f'{split}/color_accuracy']:.1%}" for split in ("test", "human"))
+    assert f"of things that are asked about | {shares} |" in card
     assert "| frames seen | 576 in batches of 8 |" in card
-    assert "6 frames of 2 test houses" in card
+    assert "6 frames of each split" in card and "| test, 2 scenes | human, 2 scenes |" in card
 
 
 def test_pretraining_goes_on_from_weights(tmp_path: Path) -> None:
