@@ -226,8 +226,9 @@ class Frames(IterableDataset):
 
 
 class RenderedFrames(pl.LightningDataModule):
-    """`Frames` of train scenes, new ones each epoch, and a fixed set of val scenes, which `repaint` leaves as they are.
+    """`Frames` of train scenes, new ones each epoch, and a fixed set of val scenes.
 
+    `repaint` is the share of train frames whose surfaces get other colours, see `data.batches.repaint`.
     `num_workers=0` renders in this process on all cores, which suits training on the CPU. With a GPU, one worker
     renders while the GPU learns.
     """
@@ -244,13 +245,13 @@ class RenderedFrames(pl.LightningDataModule):
         num_workers: int = 0,
         camera: Camera | None = None,
         surroundings_every: int | None = None,
-        repaint: Repaint | None = None,
+        repaint: float = 0.0,
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
         self.near_objects, self.camera = near_objects, camera or Camera()
-        self.surroundings_every, self.repaint = surroundings_every, repaint
+        self.surroundings_every, self.repaint = surroundings_every, Repaint(repaint) if repaint else None
         self._train: Frames | None = None
         self._val: Frames | None = None
 

@@ -91,7 +91,7 @@ class ResidualExport:
             "name": self.weights.stem,
             "start": module.hparams["start"] or "random weights",
             "measured_frames": len(frames) * BATCH_SIZE,
-            "repainted": f"{(stage.get('repaint') or {'share': 0})['share']:.0%}",
+            "repainted": f"{stage.get('repaint', 0):.0%}",
             "num_scenes": {split: len(ids) for split, ids in scene_ids.items()},
             "every": stage["surroundings_every"],
         }

@@ -162,7 +162,7 @@ RULES: dict[str, Rule] = {
     "stages.*.earlier_frames.*": whole(1),
     "stages.*.data.inflection": FLAG,
     "stages.*.data.beta": SHARE,
-    "stages.*.data.near_objects": SHARE,
+    **dict.fromkeys((f"stages.*.data.{name}" for name in ("near_objects", "repaint")), SHARE),
     "stages.*.data.first_epoch": whole(0),
     "stages.*.data.curriculum_step": whole(0),
     "stages.*.data.surroundings_every": whole(1).or_null,
