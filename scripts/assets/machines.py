@@ -70,84 +70,49 @@ def vented_dryer() -> Shape:
     return b.shape()
 
 
-def _standing_plates(b: Builder, x: float, y: float, first_z: float, *, count: int, step: float) -> None:
-    for number in range(count):
-        z = first_z + step * number
-        b.prism("plate", ellipse(0.21, 0.21, sides=11, centre=(x, y)), z, z + 0.012, axis=2)
-
-
-def _upturned_cup(b: Builder, slot: str, x: float, y: float, z: float) -> None:
-    b.lathe(slot, [(0.042, 0.0), (0.032, 0.09), (0.0, 0.09)], sides=7, centre=(x, y, z))
-
-
-def _dishwasher_slots(b: Builder) -> None:
+def _dishwasher_front(b: Builder) -> None:
+    """The case on a dark plinth; its fronts are for others to lay on z = 0.28."""
     b.slot("paint", WHITE)
     b.slot("dark", DARK)
     b.slot("metal", METAL)
-    b.slot("plate", (150, 190, 226))
-    b.slot("cup", RED)
+    b.slot("light", (96, 190, 230))
+    b.box("paint", (-0.3, 0.1, -0.3), (0.3, 0.85, 0.27))
+    b.box("dark", (-0.28, 0.0, -0.28), (0.28, 0.1, 0.22))
+    b.box("dark", (-0.298, 0.105, 0.27), (0.298, 0.845, 0.28))
+
+
+def _bar_handle(b: Builder, y: float, z: float) -> None:
+    b.box("metal", (-0.23, y, z + 0.02), (0.23, y + 0.025, z + 0.04))
+    for x in (-0.21, 0.19):
+        b.box("metal", (x, y, z), (x + 0.02, y + 0.025, z + 0.02))
 
 
 def drawer_dishwasher() -> Shape:
-    """Two drawers over each other, the upper one pulled out with plates and cups standing in it."""
+    """Two drawers over each other, shut, each with a bar to pull and a strip of buttons."""
     b = Builder()
-    _dishwasher_slots(b)
-    b.box("paint", (-0.3, 0.1, -0.29), (0.3, 0.44, 0.27))
-    b.box("paint", (-0.29, 0.11, 0.27), (0.29, 0.43, 0.29))
-    b.box("dark", (-0.29, 0.0, -0.28), (0.29, 0.1, 0.22))
-    b.box("paint", (-0.3, 0.78, -0.29), (0.3, 0.85, 0.27))
-    b.box("paint", (-0.3, 0.44, -0.29), (0.3, 0.78, -0.27))
-    for x in (-0.3, 0.285):
-        b.box("paint", (x, 0.44, -0.29), (x + 0.015, 0.78, 0.27))
-        b.box("metal", (0.94 * x, 0.47, 0.2), (0.94 * x + 0.012, 0.6, 0.53))
-    b.box("dark", (-0.285, 0.44, -0.27), (0.285, 0.78, 0.1))
-    b.box("metal", (-0.28, 0.46, 0.1), (0.28, 0.48, 0.53))
-    b.box("paint", (-0.29, 0.45, 0.52), (0.29, 0.70, 0.55))
-    for y, z in ((0.37, 0.29), (0.65, 0.55)):
-        b.box("metal", (-0.22, y, z + 0.02), (0.22, y + 0.025, z + 0.04))
-        for x in (-0.2, 0.18):
-            b.box("metal", (x, y, z), (x + 0.02, y + 0.025, z + 0.03))
-    _standing_plates(b, -0.15, 0.63, 0.22, count=4, step=0.06)
-    for x in (0.06, 0.2):
-        for z in (0.22, 0.4):
-            _upturned_cup(b, "cup", x, 0.62, z)
-        b.box("metal", (x - 0.05, 0.48, 0.14), (x + 0.05, 0.62, 0.5))
+    _dishwasher_front(b)
+    for low, high in ((0.115, 0.465), (0.485, 0.835)):
+        b.box("paint", (-0.293, low, 0.28), (0.293, high, 0.305))
+        b.box("dark", (-0.28, high - 0.06, 0.305), (0.28, high - 0.015, 0.309))
+        for number in range(4):
+            b.box("light", (0.06 + 0.05 * number, high - 0.048, 0.309), (0.09 + 0.05 * number, high - 0.028, 0.312))
+        _bar_handle(b, high - 0.12, 0.305)
     return b.shape()
 
 
-def open_dishwasher() -> Shape:
-    """Its door hangs ajar, plates and cups in the rack behind, buttons along the door's upper edge."""
+def panel_dishwasher() -> Shape:
+    """Its door is shut below a dark panel with a display, a knob and buttons; a bar to pull runs across the door."""
     b = Builder()
-    _dishwasher_slots(b)
-    b.box("paint", (-0.3, 0.78, -0.3), (0.3, 0.85, 0.27))
-    for x in (-0.3, 0.27):
-        b.box("paint", (x, 0.1, -0.3), (x + 0.03, 0.78, 0.27))
-    b.box("paint", (-0.3, 0.1, -0.3), (0.3, 0.78, -0.27))
-    b.box("dark", (-0.27, 0.0, -0.27), (0.27, 0.78, -0.05))
-    b.box("dark", (-0.27, 0.0, -0.28), (0.27, 0.11, 0.24))
-    b.box("metal", (-0.26, 0.44, -0.05), (0.26, 0.47, 0.38))
-    b.box("metal", (-0.26, 0.16, -0.05), (0.26, 0.19, 0.25))
-    _standing_plates(b, -0.12, 0.59, 0.04, count=4, step=0.07)
-    for z in (0.06, 0.2, 0.32):
-        for x in (0.07, 0.19):
-            _upturned_cup(b, "cup", x, 0.48, z)
-    turn = 28.0
-    c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
-
-    def on_door(slot: str, x0: float, x1: float, along0: float, along1: float, out0: float, out1: float) -> None:
-        along, out = (along0 + along1) / 2, (out0 + out1) / 2
-        y, z = 0.12 + along * c - out * s, 0.27 + along * s + out * c
-        half = np.array([(x1 - x0) / 2, (along1 - along0) / 2, (out1 - out0) / 2])
-        middle = np.array([(x0 + x1) / 2, y, z])
-        b.box(slot, middle - half, middle + half, turn_x_deg=turn)
-
-    on_door("paint", -0.3, 0.3, 0.0, 0.67, 0.0, 0.05)
-    on_door("dark", -0.29, 0.29, 0.58, 0.66, 0.05, 0.055)
-    on_door("metal", -0.22, 0.22, 0.5, 0.53, 0.065, 0.085)
-    for x in (-0.22, 0.2):
-        on_door("metal", x, x + 0.02, 0.5, 0.53, 0.05, 0.07)
+    _dishwasher_front(b)
+    b.box("paint", (-0.293, 0.115, 0.28), (0.293, 0.7, 0.31))
+    b.box("dark", (-0.293, 0.715, 0.28), (0.293, 0.84, 0.312))
+    b.box("light", (-0.06, 0.75, 0.312), (0.08, 0.805, 0.315))
+    _knob(b, "metal", -0.2, 0.777, 0.312, 0.035)
     for number in range(4):
-        on_door("plate", 0.06 * number, 0.035 + 0.06 * number, 0.6, 0.64, 0.05, 0.06)
+        b.box("metal", (0.12 + 0.04 * number, 0.765, 0.312), (0.145 + 0.04 * number, 0.79, 0.318))
+    _bar_handle(b, 0.64, 0.31)
+    for row in range(4):
+        b.box("dark", (-0.1, 0.16 + 0.03 * row, 0.31), (0.1, 0.17 + 0.03 * row, 0.312))
     return b.shape()
 
 
@@ -282,11 +247,23 @@ def electric_kettle() -> Shape:
     return b.shape()
 
 
+def stove_pipe() -> Shape:
+    """The pipe of a stove that goes up to the ceiling, with a ring round each joint and a plate at the end."""
+    b = Builder()
+    b.slot("paint", (60, 61, 64))
+    b.lathe("paint", [(0.0, 0.0), (0.085, 0.0), (0.085, 1.26), (0.0, 1.26)], sides=14)
+    for y in (0.02, 0.6):
+        b.lathe("paint", [(0.085, y), (0.1, y + 0.01), (0.1, y + 0.04), (0.085, y + 0.05)], sides=14)
+    b.lathe("paint", [(0.085, 1.225), (0.15, 1.235), (0.15, 1.26), (0.0, 1.26)], sides=14)
+    return b.shape()
+
+
 SHAPES = (
     console_dryer,
     vented_dryer,
     drawer_dishwasher,
-    open_dishwasher,
+    panel_dishwasher,
+    stove_pipe,
     tower_water_dispenser,
     crock_water_dispenser,
     winged_console,
