@@ -42,6 +42,15 @@ def touches_at_a_corner(labels: np.ndarray) -> bool:
     return bool((((a == d) & (a != b) & (a != c)) | ((b == c) & (b != a) & (b != d))).any())
 
 
+def has_narrow_part(labels: np.ndarray, least: int) -> bool:
+    """True if some room, or some gap between rooms, is less than `least` cells wide anywhere."""
+    for lines in (labels, labels.T):
+        line, border = np.nonzero(lines[:, 1:] != lines[:, :-1])
+        if ((np.diff(line) == 0) & (np.diff(border) < least)).any():
+            return True
+    return False
+
+
 def outline_of(labels: np.ndarray, label: int) -> list[tuple[float, float]] | None:
     """Corners of a room, counter-clockwise seen from above; None if it is not one piece without holes."""
     rows, columns = (np.flatnonzero((labels == label).any(axis)) for axis in (1, 0))
@@ -80,14 +89,12 @@ def walls_of(labels: np.ndarray) -> list[Wall]:
     walls = []
     for upper, lower, across in ((labels[:-1], labels[1:], False), (labels[:, :-1].T, labels[:, 1:].T, True)):
         for line in np.flatnonzero((upper != lower).any(axis=1)).tolist():
-            first, second = upper[line].tolist(), lower[line].tolist()
-            start = 0
-            for end in range(1, len(first) + 1):
-                if end < len(first) and (first[end], second[end]) == (first[start], second[start]):
-                    continue
-                if first[start] != second[start]:
-                    walls.append(_wall(line + 1, start, end, (first[start], second[start]), across))
-                start = end
+            pairs = np.stack([upper[line], lower[line]])
+            ends = [*(np.flatnonzero((pairs[:, 1:] != pairs[:, :-1]).any(axis=0)) + 1).tolist(), pairs.shape[1]]
+            for start, end in zip([0, *ends], ends, strict=False):
+                first, second = pairs[:, start].tolist()
+                if first != second:
+                    walls.append(_wall(line + 1, start, end, (first, second), across))
     return walls
 
 

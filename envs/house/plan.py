@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from eqa.envs.house.canvas import EMPTY, Canvas, crop, outline_of, touches_at_a_corner, walls_of
+from eqa.envs.house.canvas import EMPTY, Canvas, crop, has_narrow_part, outline_of, touches_at_a_corner, walls_of
 from eqa.envs.house.house import Opening, Room, Wall
 from eqa.envs.house.openings import OUTDOORS, add_doors, add_windows
 from eqa.envs.house.random_stream import Dice
@@ -24,6 +24,7 @@ from eqa.envs.house.surfaces import choose_surfaces
 
 HEIGHT_M = 2.7
 AREA_M2 = (300.0, 800.0)  # of rooms with a ceiling: EQA v1's houses (Das et al. 2018, Sec. 3)
+_NARROWEST = 12  # cells: of rooms, and of gaps between their outer walls; the leaf of a door is shorter
 _WHOLE = ("bathroom", "garage", "kitchen", "elevator")  # rooms that stay rectangles
 
 Plan = tuple[list[Room], list[Wall], list[Opening]]
@@ -81,8 +82,10 @@ def finished(
         labels = labels[:, ::-1]
     if dice.chance(0.5):
         labels = labels.T
+    if has_narrow_part(labels, _NARROWEST) or touches_at_a_corner(labels):
+        return None
     polygons = [outline_of(labels, label) for label in range(len(types))]
-    if touches_at_a_corner(labels) or None in polygons:
+    if None in polygons:
         return None
     walls = _parapets(dice, walls_of(labels), types)
     openings = openings_of(dice, types, walls, polygons)
