@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import hypot, isfinite
 
+import numpy as np
 from shapely import LinearRing, LineString, Polygon
 from shapely.validation import explain_validity
 
@@ -48,18 +49,25 @@ def validate(house: House, *, overlaps: bool = False) -> None:
 
 
 def _check_numbers(house: House) -> None:
-    def walk(name: str, value: object) -> None:
-        if isinstance(value, float) and not isfinite(value):
-            raise ValueError(f"{house.id}: {name}: expected a finite number, got {value}")
-        if isinstance(value, (list, tuple)):
-            for place, entry in enumerate(value):
-                walk(f"{name}[{place}]", entry)
-        elif hasattr(value, "__dataclass_fields__"):
-            for field in value.__dataclass_fields__:
-                walk(f"{name}.{field}", getattr(value, field))
-
     for field in ("height_m", "rooms", "walls", "openings", "objects"):
-        walk(field, getattr(house, field))
+        for name, value in _not_finite(getattr(house, field)):
+            raise ValueError(f"{house.id}: {field}{name}: expected a finite number, got {value}")
+
+
+def _not_finite(value: object) -> Iterator[tuple[str, float]]:
+    """Where in a value the numbers are that are not finite, and which they are."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            yield "", value
+    elif isinstance(value, (list, tuple)):
+        for place, entry in enumerate(value):
+            if not isinstance(entry, float) or not isfinite(entry):
+                for name, faulty in _not_finite(entry):
+                    yield f"[{place}]{name}", faulty
+    elif hasattr(value, "__dataclass_fields__"):
+        for field in value.__dataclass_fields__:
+            for name, faulty in _not_finite(getattr(value, field)):
+                yield f".{field}{name}", faulty
 
 
 def _check_rooms(house: House) -> None:
@@ -199,19 +207,15 @@ def _beyond(house: House, room: int, outlines: list[list[Point]]) -> list[list[P
 def overlapping(house: House) -> Iterator[str]:
     """Each pair of objects that run into each other, in words."""
     footprints = [thing.footprint() for thing in house.objects]
-    reaches = [hypot(thing.size_m[0], thing.size_m[2]) / 2 for thing in house.objects]
-    for place, thing in enumerate(house.objects):
-        x, z = thing.position[0], thing.position[2]
-        for other in house.objects[:place]:
-            near = reaches[place] + reaches[other.id - 1]
-            if (
-                abs(other.position[0] - x) > near
-                or abs(other.position[2] - z) > near
-                or _may_share_a_place(thing, other)
-            ):
-                continue
-            if _overlap_in_height(thing, other) and _footprints_overlap(footprints[place], footprints[other.id - 1]):
-                yield f"objects[{place}] ({thing.category}): intersects objects[{other.id - 1}] ({other.category})"
+    places = np.array([(thing.position[0], thing.position[2]) for thing in house.objects]).reshape(-1, 2)
+    reaches = np.array([hypot(thing.size_m[0], thing.size_m[2]) / 2 for thing in house.objects])
+    apart = np.abs(places[:, None] - places).max(axis=2, initial=0)
+    for place, other in np.argwhere(np.tril(apart <= reaches[:, None] + reaches, -1)).tolist():
+        a, b = house.objects[place], house.objects[other]
+        if _may_share_a_place(a, b) or not _overlap_in_height(a, b):
+            continue
+        if _footprints_overlap(footprints[place], footprints[other]):
+            yield f"objects[{place}] ({a.category}): intersects objects[{other}] ({b.category})"
 
 
 def _check_leaves(house: House) -> None:
