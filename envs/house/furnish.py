@@ -37,6 +37,8 @@ def furnish(dice: Dice, house: House, catalog: Catalog) -> House:
             worker.apply(rule)
     for rule in rules["house"]:
         _somewhere(dice, workers, rule)
+    for worker in workers:
+        worker.fill(rules["fill"].get(worker.space.type, {}))
     objects: list[HouseObject] = []
     for room, worker in enumerate(workers):
         objects += worker.objects(room, first_id=len(objects) + 1)
@@ -75,6 +77,7 @@ class _Furnisher:
         self.dice, self.space, self.catalog, self.room_types = dice, space, catalog, room_types
         self.looks: list[_Look] = []
         self.groups: set[str] = set()  # that are in the room
+        self.suites: dict[str, str] = {}  # the colour of a set that is alike in the room
 
     def suits(self, rule: dict) -> bool:
         """True if the rule is for rooms of this size, in houses with these rooms."""
@@ -111,6 +114,13 @@ class _Furnisher:
             placed += 1
         must = min(must, count)
         return placed >= (-(-must // 2) if half else must)
+
+    def fill(self, rule: dict) -> None:
+        """Follows further rules until things stand on enough of the floor."""
+        for further in rule.get("rules", []):
+            if self.space.furnished >= rule["share"]:
+                return
+            self.apply(further)
 
     def _count(self, rule: dict) -> int:
         if "every" in rule:
@@ -164,9 +174,12 @@ class _Furnisher:
             model = look.model
             size = tuple(round(side * look.scale * bend, 3) for side, bend in zip(model.size_m, look.bend, strict=True))
             y0 = rule["middle"] - size[1] / 2 if "middle" in rule else rule.get("height", model.elevation_m)
+            if model.size_m[1] > rule.get("chimney", inf):
+                size = (size[0], round(self.space.height_m - y0, 3), size[2])
+            aside_m = furnishing_rules()["kinds"].get(kind, {}).get("aside", 0.0)
             for anchor in anchors:
                 for box in candidates(self.dice, self.space, rule, size, y0, anchor):
-                    box.kind, box.category = kind, model.category
+                    box.kind, box.category, box.aside_m = kind, model.category, aside_m
                     if self._is_new(box, rule) and self.space.fits(box):
                         self._add(box, look)
                         if shared is not None and rule.get("match"):
@@ -180,7 +193,7 @@ class _Furnisher:
 
     def _add(self, box: Box, look: _Look) -> None:
         model = look.model
-        box.top_m = None if model.top_m is None else model.top_m * look.scale
+        box.top_m = None if model.top_m is None else model.top_m * box.size_m[1] / model.size_m[1]
         self.space.add(box)
         self.looks.append(look)
 
@@ -220,7 +233,10 @@ class _Furnisher:
         if not model.recolorable or model.color is not None and self.dice.chance(rules["as_shipped"]):
             return _Look(model, scale, bend, model.color, False)
         name = next((name for name, members in rules["sets"].items() if model.category in members), "default")
-        return _Look(model, scale, bend, self.dice.weighted(rules[name]), True)
+        color = self.suites[name] if name in self.suites else self.dice.weighted(rules[name])
+        if name in rules["alike"]:
+            self.suites[name] = color
+        return _Look(model, scale, bend, color, True)
 
     def _run(self, rule: dict) -> None:
         """Modules side by side along the longest free walls: as many as leave place for those that a kitchen needs."""

@@ -12,10 +12,10 @@ from eqa.envs.rendering.assets import Catalog, Model
 
 _FILE = Path(__file__).parent / "furnishing.yaml"
 _SIDES = {"width": 0, "height": 1, "depth": 2}
-_KIND_WORDS = {"category", *_SIDES, "elevation", "names", "without"}
+_KIND_WORDS = {"category", *_SIDES, "elevation", "names", "without", "aside"}
 _RULE_WORDS = {
     "item", "group", "chance", "area", "lacks", "if_missing", "rooms", "count", "every", "each", "must", "at", "of",
-    "front", "gap", "height", "middle", "tall", "centre", "match", "scale", "aspect",
+    "front", "back", "windows", "chimney", "gap", "height", "middle", "tall", "centre", "match", "scale", "aspect",
 }  # fmt: skip
 _RANGES = ("area", "count", "scale", "aspect")
 _NEEDS_OF = ("front", "opposite", "beside", "around", "ends", "atop", "above", "over", "under")
@@ -38,6 +38,12 @@ def check(rules: dict) -> None:
         for name, members in rules[part].items():
             for place, rule in enumerate(members):
                 _check_rule(rules, rule, f"{part}: {name}: rule {place + 1} ({rule.get('item', rule.get('group'))})")
+    for kind, rule in rules["fill"].items():
+        _known([kind], rules["rooms"], "fill")
+        _known(rule, ("share", "rules"), f"fill: {kind}")
+        for place, further in enumerate(rule["rules"]):
+            name = f"fill: {kind}: rule {place + 1} ({further.get('item', further.get('group'))})"
+            _check_rule(rules, further, name)
     for place, rule in enumerate(rules["house"]):
         name = f"house: rule {place + 1} ({rule.get('item', rule.get('group'))})"
         _check_rule(rules, rule, name)

@@ -23,7 +23,8 @@ def candidates(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: 
     place = PLACES[rule["at"]]
     for box in place(dice, space, rule, size, y0, of):
         box.x, box.z, box.y0 = round(box.x, 3), round(box.z, 3), round(box.y0, 3)
-        box.rule_front_m = rule.get("front", 0.5)
+        box.rule_front_m, box.back_m = rule.get("front", 0.5), rule.get("back", 0.0)
+        box.shuns_windows = rule.get("windows", True) is False
         if box.on is None:
             box.parent = of
         yield box
@@ -213,7 +214,8 @@ def _above(dice: Dice, space: Space, rule: dict, size: Size, y0: float, of: int)
     fx, fz = anchor.facing
     back = (size[2] - anchor.size_m[2]) / 2 - _WALL_GAP_M + _HUNG_GAP_M
     height = max(y0, anchor.y1 + 0.08)
-    if anchor.against_wall and height + size[1] < space.height_m - _CEILING_M:
+    free_m = 0.0 if "chimney" in rule else _CEILING_M
+    if anchor.against_wall and height + size[1] <= space.height_m - free_m + 1e-6:
         yield Box(anchor.x + fx * back, anchor.z + fz * back, height, size, anchor.quarter, against_wall=True)
 
 

@@ -6,7 +6,7 @@ Everything is a box with sides along x and z.
 from dataclasses import dataclass, field
 from math import fsum, inf
 
-from eqa.envs.house.geometry import FLAT_M, Point, Side, contains, door_leaf, inner_outline, room_sides, signed_area
+from eqa.envs.house.geometry import FLAT_M, Point, Side, inner_outline, room_sides, signed_area
 from eqa.envs.house.house import House
 from eqa.envs.house.support import Top
 from eqa.envs.house.walk_grid import Rect, WalkGrid
@@ -25,6 +25,9 @@ class Box:
     size_m: tuple[float, float, float]
     quarter: int
     rule_front_m: float = 0.0  # depth before it that stays free of furniture
+    back_m: float = 0.0  # depth behind it that holds no door
+    aside_m: float = 0.0  # width at its left and right that holds no window
+    shuns_windows: bool = False  # also those that are higher than it
     against_wall: bool = False
     on: int | None = None  # place of its support in `Space.boxes`
     parent: int | None = None  # place of the box that it belongs to: a chair's table
@@ -49,11 +52,24 @@ class Box:
     def blocks(self) -> bool:
         return self.y0 < 1.0 and self.y1 > 0.1 and not self.is_flat and self.category != "curtain"
 
-    def rect(self, grow_m: float = 0.0) -> Rect:
+    def rect(self) -> Rect:
         w, _, d = self.size_m
         if self.quarter % 2:
             w, d = d, w
-        return (self.x - w / 2 - grow_m, self.x + w / 2 + grow_m, self.z - d / 2 - grow_m, self.z + d / 2 + grow_m)
+        return (self.x - w / 2, self.x + w / 2, self.z - d / 2, self.z + d / 2)
+
+    def sides(self) -> Rect:
+        """Its place with what stays free of windows at its left and right."""
+        x0, x1, z0, z1 = self.rect()
+        x, z = (0.0, self.aside_m) if self.quarter % 2 else (self.aside_m, 0.0)
+        return (x0 - x, x1 + x, z0 - z, z1 + z)
+
+    def back(self) -> Rect:
+        """The floor behind it that holds no door."""
+        fx, fz = self.facing
+        x0, x1, z0, z1 = self.rect()
+        reach = (-fx * self.back_m, -fz * self.back_m)
+        return (x0 + min(reach[0], 0), x1 + max(reach[0], 0), z0 + min(reach[1], 0), z1 + max(reach[1], 0))
 
     def front(self) -> Rect | None:
         """The floor before it that stays free, None if it asks for none."""
@@ -99,12 +115,25 @@ class Space:
     boxes: list[Box] = field(default_factory=list)
     _rects: list[Rect] = field(default_factory=list)  # of the boxes
     _fronts: list[Rect | None] = field(default_factory=list)
+    _edges: list[Rect] = field(default_factory=list)  # of the outline
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.outline, self.outline[1:] + self.outline[:1], strict=True)
+        self._edges = [(min(ax, bx), max(ax, bx), min(az, bz), max(az, bz)) for (ax, az), (bx, bz) in pairs]
+
+    def _contains(self, x: float, z: float) -> bool:
+        """True for a point inside the outline: as `geometry.contains`, for walls along x and z."""
+        inside = False
+        for x0, _, z0, z1 in self._edges:
+            if z0 <= z < z1 and x < x0:
+                inside = not inside
+        return inside
 
     @classmethod
     def of(cls, house: House, room: int) -> "Space":
         sides = room_sides(house, room)
         outline = inner_outline(sides)
-        strips, windows, seeds = _leaves_from_elsewhere(house, room, outline), [], []
+        strips, windows, seeds = [], [], []
         for side in sides:
             for index, start, end in side.openings:
                 opening = house.openings[index]
@@ -125,27 +154,34 @@ class Space:
             return False
         if not box.is_flat and box.on is None and not self._clear_of_openings(box, rect):
             return False
-        if any(self._collide(box, rect, place) for place in range(len(self.boxes))):
+        if any(self._collide(box, place) for place in self._touched(rect)):
             return False
         if not box.blocks or box.on is not None:
             return True
         zone, family = box.front(), self._family(box)
-        for place, other in enumerate(self.boxes):
-            if place in family:
-                continue
-            taken = self._fronts[place]
-            if taken is not None and _overlap(rect, taken):
+        for place, taken in enumerate(self._fronts):
+            if taken and _overlap(rect, taken) and place not in family:
                 return False
-            if zone is not None and other.blocks and other.on is None and _overlap(zone, self._rects[place]):
+        if zone is not None:
+            if any(self._stands(place) and place not in family for place in self._touched(zone)):
                 return False
-        if zone is not None and not contains(self.outline, ((zone[0] + zone[1]) / 2, (zone[2] + zone[3]) / 2)):
-            return False
+            if not self._contains((zone[0] + zone[1]) / 2, (zone[2] + zone[3]) / 2):
+                return False
         return self.grid.walkable(rect)
 
-    def _collide(self, box: Box, rect: Rect, place: int) -> bool:
-        """True if the two would run into each other; flat things may lie under others."""
+    def _stands(self, place: int) -> bool:
+        """True if people have to walk round the box."""
+        return self.boxes[place].blocks and self.boxes[place].on is None
+
+    def _touched(self, rect: Rect) -> list[int]:
+        """Places of the boxes above, below or in a rectangle."""
+        x0, x1, z0, z1 = rect[0] + 1e-6, rect[1] - 1e-6, rect[2] + 1e-6, rect[3] - 1e-6
+        return [i for i, (a, b, c, d) in enumerate(self._rects) if a < x1 and b > x0 and c < z1 and d > z0]
+
+    def _collide(self, box: Box, place: int) -> bool:
+        """True if two things that touch would run into each other; flat things may lie under others."""
         other = self.boxes[place]
-        if place == box.on or not _overlap(rect, self._rects[place]):
+        if place == box.on:
             return False
         if box.is_flat and other.y0 < 1 and not other.is_flat and box.on is None:
             return False
@@ -156,6 +192,12 @@ class Space:
     @property
     def area_m2(self) -> float:
         return signed_area(self.outline)
+
+    @property
+    def furnished(self) -> float:
+        """Share of the floor under things that stand on it; see `geometry.furnished_share`."""
+        standing = [box for box in self.boxes if box.on is None and box.blocks and box.y0 < 0.03]
+        return fsum(box.size_m[0] * box.size_m[2] for box in standing) / self.area_m2
 
     def _family(self, box: Box) -> list[int]:
         family, parent = [], box.parent
@@ -168,7 +210,7 @@ class Space:
         self.boxes.append(box)
         self._rects.append(box.rect())
         self._fronts.append(box.front())
-        if box.blocks and box.on is None:
+        if self._stands(len(self.boxes) - 1):
             self._stand()
 
     def cut(self, count: int) -> None:
@@ -178,8 +220,7 @@ class Space:
         self._stand()
 
     def _stand(self) -> None:
-        pairs = zip(self.boxes, self._rects, strict=True)
-        self.grid.stand([rect for box, rect in pairs if box.blocks and box.on is None])
+        self.grid.stand([rect for place, rect in enumerate(self._rects) if self._stands(place)])
 
     def ahead_m(self, point: Point, quarter: int) -> float:
         """Metres from a point in the room to the wall in the direction of `quarter`."""
@@ -195,40 +236,31 @@ class Space:
 
     def holds(self, rect: Rect) -> bool:
         x0, x1, z0, z1 = rect[0] + 1e-4, rect[1] - 1e-4, rect[2] + 1e-4, rect[3] - 1e-4
-        if not contains(self.outline, ((x0 + x1) / 2, (z0 + z1) / 2)):
-            return False
-        for (ax, az), (bx, bz) in zip(self.outline, self.outline[1:] + self.outline[:1], strict=True):
-            if min(ax, bx) < x1 and max(ax, bx) > x0 and min(az, bz) < z1 and max(az, bz) > z0:
+        for a, b, c, d in self._edges:
+            if a < x1 and b > x0 and c < z1 and d > z0:
                 return False
-        return True
+        return self._contains((x0 + x1) / 2, (z0 + z1) / 2)
 
     def _clear_of_openings(self, box: Box, rect: Rect) -> bool:
-        if box.y0 < _HEAD_M and any(_overlap(rect, strip) for strip in self.strips):
+        if box.y0 < _HEAD_M:
+            for strip in self.strips:
+                if _overlap(rect, strip):
+                    return False
+        if box.back_m > 0 and any(_overlap(box.back(), strip) for strip in self.strips):
             return False
-        return box.category == "curtain" or self.clear_of_windows(box, box.y1)
+        return box.category == "curtain" or self.clear_of_windows(box, inf if box.shuns_windows else box.y1)
 
     def clear_of_windows(self, box: Box, top_m: float) -> bool:
-        """True if a thing in the box's place that reaches up to `top_m` covers no window."""
-        rect = box.rect()
-        return not any(
-            _overlap(rect, zone) and top_m > bottom + 0.03 and box.y0 < top for zone, bottom, top in self.windows
-        )
+        """True if a thing in the box's place that reaches up to `top_m` neither covers a window nor is beside one."""
+        rect = box.sides() if box.aside_m else box.rect()
+        for zone, bottom, top in self.windows:
+            if top_m > bottom + 0.03 and box.y0 < top and _overlap(rect, zone):
+                return False
+        return True
 
 
 def _overlap(a: Rect, b: Rect) -> bool:
     return a[0] < b[1] - 1e-6 and b[0] < a[1] - 1e-6 and a[2] < b[3] - 1e-6 and b[2] < a[3] - 1e-6
-
-
-def _leaves_from_elsewhere(house: House, room: int, outline: list[Point]) -> list[Rect]:
-    """Places that leaves of other rooms' doors reach into: a leaf may be longer than its own room is deep."""
-    found = []
-    for door in house.openings:
-        if door.kind == "door" and room not in house.walls[door.wall].rooms:
-            hinge, tip = door_leaf(house.walls[door.wall], door)
-            if contains(outline, tip):
-                xs, zs = sorted((hinge[0], tip[0])), sorted((hinge[1], tip[1]))
-                found.append((xs[0] - 0.05, xs[1] + 0.05, zs[0] - 0.05, zs[1] + 0.05))
-    return found
 
 
 def _along(side: Side, s: float, out: float) -> Point:

@@ -1,6 +1,6 @@
 """`WalkGrid`: a room's floor as cells, and a test that people still get everywhere when one more thing stands there.
 
-Passages of about 0.55 m must join all doors and come close to every piece of furniture.
+Passages of about 0.55 m must join all doors, come close to every piece of furniture, and cut off no part of the floor.
 """
 
 from typing import no_type_check
@@ -16,6 +16,7 @@ _CELL_M = 0.1
 _WALL_M = 0.25  # the middle of a person stays this far from walls
 _PASSAGE_M = 0.27  # half of the width that must stay free
 _REACH_M = 0.55  # a person must come this near to every piece of furniture
+_LOST_CELLS = 8  # that things may cut off: behind a plant in a corner
 
 
 class WalkGrid:
@@ -33,6 +34,8 @@ class WalkGrid:
         self._free = self._room
         self._rects = np.empty((0, 4))
         self.seeds = np.array([self._cell(point) for point in seeds], np.int64).reshape(-1, 2)
+        empty = _reached(self._room, self.seeds) == 1
+        self._most_lost = int(empty.sum()) + _LOST_CELLS
 
     def _cell(self, point: Point) -> tuple[int, int]:
         row = int((point[1] - self.z0) / _CELL_M)
@@ -51,7 +54,9 @@ class WalkGrid:
         if not len(self.seeds):
             return True
         more = np.array(rect)
-        return _all_reached(self._free, self.x, self.z, self.seeds, self._rects, more, _PASSAGE_M, _REACH_M)
+        left = self._free.copy()
+        _block(left, self.x, self.z, more, _PASSAGE_M)
+        return _all_reached(left, self.x, self.z, self.seeds, self._rects, more, _REACH_M, self._most_lost)
 
 
 @numba.njit(cache=True)
@@ -98,18 +103,13 @@ def _is_near(reached, x, z, rect, reach):
 
 @numba.njit(cache=True)
 @no_type_check
-def _all_reached(free, x, z, seeds, rects, more, passage, reach):
-    """True if a flood from the first seed meets every seed and comes near every rectangle, those of `rects` and `more`.
-
-    `free` are the cells that `rects` leave.
-    """
-    left = free.copy()
-    _block(left, x, z, more, passage)
-    rows, columns = left.shape
-    state = left.astype(np.uint8)  # 1 free, 2 reached
+def _reached(free, seeds):
+    """The cells (rows z, columns x): 0 blocked, 1 free, 2 free and reached by a flood from the first of the seeds."""
+    rows, columns = free.shape
+    state = free.astype(np.uint8)
+    if not len(seeds) or state[seeds[0, 0], seeds[0, 1]] == 0:
+        return state
     stack = np.empty((rows * columns, 2), np.int32)
-    if state[seeds[0, 0], seeds[0, 1]] == 0:
-        return False
     stack[0] = seeds[0]
     state[seeds[0, 0], seeds[0, 1]] = 2
     top = 1
@@ -122,10 +122,21 @@ def _all_reached(free, x, z, seeds, rects, more, passage, reach):
                 state[i, j] = 2
                 stack[top] = i, j
                 top += 1
+    return state
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _all_reached(left, x, z, seeds, rects, more, reach, most_lost):
+    """True if a flood over the cells `left` meets every seed, and nearly all cells, and comes near every rectangle.
+
+    The rectangles are those of `rects` and `more`.
+    """
+    state = _reached(left, seeds)
     for s in range(len(seeds)):
         if state[seeds[s, 0], seeds[s, 1]] != 2:
             return False
-    if not _is_near(state, x, z, more, reach):
+    if (state == 1).sum() > most_lost or not _is_near(state, x, z, more, reach):
         return False
     for k in range(len(rects)):
         if not _is_near(state, x, z, rects[k], reach):

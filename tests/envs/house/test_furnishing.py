@@ -9,7 +9,7 @@ import pytest
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.furnishing_rules import check, furnishing_rules, matching
 from eqa.envs.house.generator import generate_house
-from eqa.envs.house.geometry import contains, door_leaf, furnished_share, inner_outline, room_sides
+from eqa.envs.house.geometry import contains, furnished_share, inner_outline, room_sides
 from eqa.envs.house.house import House, HouseObject
 from eqa.envs.house.openings import OUTDOORS
 from eqa.envs.house.room_space import Space
@@ -30,6 +30,12 @@ def rooms() -> list[House]:
 def halls() -> list[House]:
     """Houses of the paper's size."""
     return [generate_house(seed=3, split="train", index=index) for index in range(5)]
+
+
+@pytest.fixture(scope="module")
+def homes() -> list[House]:
+    """Everyday homes."""
+    return [generate_house(seed=3, split="train", index=index, style="everyday") for index in range(12)]
 
 
 def things(house: House, *categories: str, room: int = 0) -> list[HouseObject]:
@@ -140,6 +146,25 @@ def test_kitchens_have_a_sink_and_an_oven_and_bathrooms_a_sink_and_a_toilet(room
             assert all(things(house, name) for name in needs), house.rooms[0].polygon
 
 
+def test_a_bathroom_has_a_toilet_and_a_basin_before_a_tub_and_its_ceramics_share_a_colour(
+    rooms: list[House], homes: list[House]
+) -> None:
+    tubs = 0
+    for house, room in of_type(rooms + homes, "bathroom"):
+        if things(house, "bathtub", room=room):
+            tubs += 1
+            assert things(house, "toilet", room=room) and things(house, "sink", room=room), house.id
+        painted = {t.color for t in things(house, "bathtub", "toilet", "sink", "bidet", room=room) if t.recolored}
+        assert len(painted) < 2, (house.id, painted)
+    assert tubs > 4
+
+
+@pytest.mark.parametrize("kind", ["living room", "bedroom"])
+def test_no_room_of_a_large_house_is_a_bare_hall(kind: str, halls: list[House]) -> None:
+    shares = [furnished_share(house, room) for house, room in of_type(halls, kind)]
+    assert min(shares) > 0.11 and np.mean(np.array(shares) > 0.15) > 0.8, shares
+
+
 @pytest.mark.parametrize("kind", ["living room", "bedroom"])
 def test_rooms_are_furnished_as_far_as_homes_are(kind: str, rooms: list[House], halls: list[House]) -> None:
     for houses, least in ((rooms, 0.25), (halls, 0.15)):
@@ -164,6 +189,18 @@ def test_what_belongs_outdoors_stays_there(rooms: list[House], halls: list[House
                 assert not any(part in thing.model for part in ("concrete-bench", "painted-bench", "rattan"))
 
 
+def test_appliances_and_radiators_stay_indoors_and_a_towel_radiator_in_the_bathroom(
+    halls: list[House], homes: list[House]
+) -> None:
+    indoors = ("washer", "dryer", "water dispenser", "heater", "towel rack", "vacuum cleaner", "fish tank", "bathtub")
+    for house in halls + homes:
+        for thing in house.objects:
+            kind = house.rooms[thing.room].type
+            assert thing.category not in indoors or kind not in OUTDOORS
+            assert thing.category not in ("bathtub", "toilet") or kind == "bathroom"
+            assert "bathroomRadiator" not in thing.model or kind == "bathroom"
+
+
 def _garages(house: House) -> list[int]:
     return [place for place, room in enumerate(house.rooms) if room.type == "garage"]
 
@@ -178,6 +215,33 @@ def test_only_curtains_and_low_things_stand_before_windows(rooms: list[House]) -
             before = min(zs) < 0.25 and min(xs) < width - left - 0.01 and max(xs) > width - right + 0.01
             if before and thing.category != "curtain" and thing.on is None:
                 assert thing.position[1] + thing.size_m[1] <= window.bottom_m + 0.031
+
+
+def test_chimneys_meet_the_ceiling_away_from_windows_and_pictures_hang_clear_of_them(
+    rooms: list[House], halls: list[House], homes: list[House]
+) -> None:
+    fires = hung = 0
+    for house, room in [(house, room) for house in rooms + halls + homes for room in range(len(house.rooms))]:
+        windows = [zone for zone, _, _ in Space.of(house, room).windows]
+        for thing in things(house, "fireplace", room=room):
+            fires += 1
+            assert not any(_overlap(_around(thing, 0.14), zone) for zone in windows)
+            assert thing.size_m[1] < 1.8 or thing.size_m[1] == pytest.approx(house.height_m, abs=1e-3)
+        for thing in things(house, "picture frame", room=room):
+            if thing.on is None:
+                hung += 1
+                assert not any(_overlap(_around(thing, 0.12), zone) for zone in windows), (house.id, thing)
+    assert fires > 3 and hung > 100
+
+
+def _around(thing: HouseObject, far_m: float) -> tuple[float, float, float, float]:
+    """The rectangle of the thing with as much more at its left and right."""
+    (xs, zs), along = zip(*thing.footprint(), strict=True), np.abs(facing(thing)[::-1]) * far_m
+    return min(xs) - along[0], max(xs) + along[0], min(zs) - along[1], max(zs) + along[1]
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[1] - 1e-6 and b[0] < a[1] - 1e-6 and a[2] < b[3] - 1e-6 and b[2] < a[3] - 1e-6
 
 
 def test_pictures_hang_at_eye_height(rooms: list[House]) -> None:
@@ -246,18 +310,16 @@ def _slowly_walkable(rects: list[tuple[float, float, float, float]], seeds: list
         any(a - 0.55 < cells[cell][0] < b + 0.55 and c - 0.55 < cells[cell][1] < d + 0.55 for cell in reached)
         for a, b, c, d in rects
     ]
-    return set(starts) <= reached and all(near)
+    empty, edge = set(), {starts[0]}
+    inside = {cell for cell, (x, z) in cells.items() if 0.25 <= x <= 3.75 and 0.25 <= z <= 2.75}
+    while edge:
+        empty |= edge
+        edge = {(r + i, c + j) for r, c in edge for i, j in ((0, 1), (1, 0), (0, -1), (-1, 0))} & inside - empty
+    assert empty == inside  # a room without a nook: all that is lost is cut off by things
+    return set(starts) <= reached and all(near) and len(free - reached) <= 8
 
 
 def test_the_way_to_the_wall_ahead_is_measured_in_every_direction() -> None:
     space = Space.of(one_room("office", *WIDTHS_M["office"][0]), 0)
     ahead = [space.ahead_m((1.0, 1.2), quarter) for quarter in range(4)]
     assert ahead == pytest.approx([3.4 - 0.07 - 1.2, 2.6 - 0.07 - 1.0, 1.2 - 0.07, 1.0 - 0.07])
-
-
-def test_the_leaf_of_another_rooms_door_keeps_its_place_free() -> None:
-    house = generate_house(seed=7, split="val", index=201)  # a bathroom's door there is wider than its corner is deep
-    tips = [door_leaf(house.walls[door.wall], door)[1] for door in house.openings if door.kind == "door"]
-    strips = Space.of(house, 3).strips
-    assert house.rooms[3].type == "lobby"
-    assert any(x0 < x < x1 and z0 < z < z1 for x, z in tips for x0, x1, z0, z1 in strips[:1])
