@@ -221,7 +221,7 @@ def test_chimneys_meet_the_ceiling_away_from_windows_and_pictures_hang_clear_of_
     rooms: list[House], halls: list[House], homes: list[House]
 ) -> None:
     fires = hung = 0
-    for house, room in [(house, room) for house in rooms + halls + homes for room in range(len(house.rooms))]:
+    for house, room in [(home, place) for home in rooms + halls + homes for place in range(len(home.rooms))]:
         windows = [zone for zone, _, _ in Space.of(house, room).windows]
         for thing in things(house, "fireplace", room=room):
             fires += 1
