@@ -87,6 +87,8 @@ def test_every_kind_that_the_rules_name_has_models() -> None:
         (lambda r: r["groups"]["desk"][1].update(of=["dask"]), r"groups: desk: rule 2 \(office chair\): of.*'dask'"),
         (lambda r: r["kinds"]["bath"].update(length=[1, 2]), r"kinds: bath: expected one of.*'length'"),
         (lambda r: r["house"][0].pop("rooms"), r"house: rule 1 \(piano\): expected rooms"),
+        (lambda r: r["fill"]["bedroom"].update(shares=1), r"fill: bedroom: expected one of.*'shares'"),
+        (lambda r: r["fill"]["bedroom"]["rules"][2].update(at="sky"), r"fill: bedroom: rule 3 \(wardrobe\): at.*'sky'"),
     ],
 )
 def test_a_rule_that_is_not_well_formed_is_refused_by_its_name(change, message: str) -> None:
