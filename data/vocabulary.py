@@ -6,11 +6,12 @@ Answers of several words are one entry. A model can never learn other words and 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from eqa.envs.episode import Episode
 
@@ -27,12 +28,14 @@ def tokenize(question: str) -> list[str]:
 class Vocabulary:
     """`words` starts with `SPECIALS`, the rest is sorted; `answers` is sorted. Ids are places in these.
 
-    `kinds` are train's answers to questions that begin alike ("what color"); files of older versions have none.
+    `kinds` are train's answers to questions that begin alike ("what color"). `asked` counts train's answers to each
+    question. Files of older versions have neither.
     """
 
     words: tuple[str, ...]
     answers: tuple[str, ...]
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    asked: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
     _word_ids: dict[str, int] = field(init=False, repr=False, compare=False)
     _answer_ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -55,16 +58,19 @@ class Vocabulary:
         """The vocabulary of pairs of question and answer; ValueError as in `of`."""
         words, answers = set(), set()
         kinds: dict[str, set[str]] = {}
+        asked: dict[str, Counter[str]] = {}
         for question, answer in train:
             words.update(tokenize(question))
             answers.add(answer)
             kinds.setdefault(_opening(question), set()).add(answer)
+            asked.setdefault(_plain(question), Counter())[answer] += 1
         if not answers:
             raise ValueError(
                 "vocabulary: the training split has no question; python scripts/make_questions.py makes some"
             )
         alike = {opening: tuple(sorted(of_kind)) for opening, of_kind in sorted(kinds.items())}
-        return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)), alike)
+        counts = {question: dict(sorted(asked[question].items())) for question in sorted(asked)}
+        return cls((*SPECIALS, *sorted(words)), tuple(sorted(answers)), alike, counts)
 
     def encode(self, question: str, *, strict: bool = True) -> list[int]:
         """Word ids, `</s>` last. An unknown word is a ValueError naming it, or `<unk>` if not `strict`."""
@@ -112,23 +118,45 @@ class Vocabulary:
                 row[:] = [answer in known for answer in self.answers]
         return possible
 
+    def log_prior(self, questions: Sequence[str]) -> Float32[np.ndarray, "B A"]:
+        """Logarithms of what the questions alone say of their answers; -inf for answers of another kind.
+
+        They are train's shares of answers to the same question, with one further answer spread evenly over the kind.
+        Questions that train does not have leave the answers of their kind even, as do files of older versions.
+        """
+        possible = self.of_kind(questions)
+        prior = possible / possible.sum(1, keepdims=True)
+        for row, question in zip(prior, questions, strict=True):
+            if counts := self.asked.get(_plain(question)):
+                for answer, count in counts.items():
+                    row[self._answer_ids[answer]] += count
+                row /= 1 + sum(counts.values())
+        with np.errstate(divide="ignore"):
+            return np.log(prior).astype(np.float32)
+
     def knows(self, question: str, answer: str) -> bool:
         """True if the question's every word and the answer are in the vocabulary."""
         return answer in self._answer_ids and all(word in self._word_ids for word in tokenize(question))
 
-    def to_dict(self) -> dict[str, list[str]]:
+    def to_dict(self) -> dict:
         kinds = {opening: list(answers) for opening, answers in self.kinds.items()}
-        return {"words": list(self.words), "answers": list(self.answers), "kinds": kinds}
+        asked = {question: dict(counts) for question, counts in self.asked.items()}
+        return {"words": list(self.words), "answers": list(self.answers), "kinds": kinds, "asked": asked}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, list[str]]) -> "Vocabulary":
+    def from_dict(cls, fields: dict) -> "Vocabulary":
         """Rebuilds a vocabulary from `to_dict`; ValueError on other keys."""
-        if set(fields) - {"kinds"} != {"words", "answers"}:
-            raise ValueError(f"vocabulary: expected the keys words, answers and kinds, got {sorted(fields)}")
+        if set(fields) - {"kinds", "asked"} != {"words", "answers"}:
+            raise ValueError(f"vocabulary: expected the keys words, answers, kinds and asked, got {sorted(fields)}")
         kinds = {opening: tuple(answers) for opening, answers in fields.get("kinds", {}).items()}
-        return cls(tuple(fields["words"]), tuple(fields["answers"]), kinds)
+        return cls(tuple(fields["words"]), tuple(fields["answers"]), kinds, fields.get("asked", {}))
 
 
 def _opening(question: str) -> str:
     """The words that questions of a kind begin with."""
     return " ".join(tokenize(question)[:2])
+
+
+def _plain(question: str) -> str:
+    """The question as its words alone."""
+    return " ".join(tokenize(question))

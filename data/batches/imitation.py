@@ -1,6 +1,6 @@
 """Batches of demonstrations as tensors, for imitation learning of navigator and answerer.
 
-Axes: B batch, T step, N last frames, F feature, L word. An epoch's batches are a function of (seed, epoch), so a
+Axes: B batch, T step, N last frames, F feature, L word, A answer. An epoch's batches are a function of (seed, epoch), so a
 resumed run sees the same as an uninterrupted one. For that the trainer reloads dataloaders every epoch.
 
 `batch_size` counts over all processes, and each takes its part of every batch. So the number of processes changes the
@@ -115,7 +115,8 @@ class LastFrames(Dataset):
 
     - features (B, N, F) float16, padded at the end, and mask (B, N), False there;
     - questions (B, L);
-    - answers (B,) as numbers in the vocabulary.
+    - answers (B,) as numbers in the vocabulary;
+    - prior (B, A), what the questions alone say of the answers, see `Vocabulary.log_prior`.
 
     `earlier_frames`: see `last_frames`.
     """
@@ -132,6 +133,7 @@ class LastFrames(Dataset):
     def _ask(self, episodes: Sequence[Episode], vocabulary: Vocabulary) -> None:
         self.questions = pad_sequence([torch.tensor(vocabulary.encode(e.question)) for e in episodes], batch_first=True)
         self.answers = torch.tensor([vocabulary.answer_id(e.answer) for e in episodes])
+        self.prior = torch.from_numpy(vocabulary.log_prior([e.question for e in episodes]))
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -151,6 +153,7 @@ class LastFrames(Dataset):
             "mask": mask,
             "questions": self.questions[chosen],
             "answers": self.answers[chosen],
+            "prior": self.prior[chosen],
         }
 
 

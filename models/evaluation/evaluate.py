@@ -2,8 +2,8 @@
 
 `data.demonstrations.spawn_settings` defines the spawns. An episode ends with STOP, or after its world's number of
 actions (Das et al. 2018, Sec. 5: 100). The trained agent's answerer, or others given to `play`, answers for agents that
-only walk. It sees the last frames of history and walk, or all of them. Answers are limited to those that train gave to
-questions of that kind.
+only walk. It sees the last frames of history and walk, or all of them. Its scores are added to what the question alone
+says (`Vocabulary.log_prior`), so an answerer that sees nothing of use says what the question allows.
 
 A row has
 - agent, and its relations to other lines (`models.agents.relations`);
@@ -16,7 +16,8 @@ A row has
 Values that a line does not have are None: the walk of a question-only baseline, or the answers of a scripted agent
 without a trained one beside it.
 
-Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features.
+Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features,
+A answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float16
+from jaxtyping import Bool, Float, Float16, Float32
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -147,7 +148,8 @@ class Evaluation:
         features = agent.features.cpu().numpy() if isinstance(agent, NavigatorAgent) else None
         for line, answerer in answered_by.get(name, {name: self.agent.answerer}).items():
             frames = self._frames(answerer, batch, walked, features, simulator)
-            yield line, self._answers(answerer, start.episodes, *frames)
+            prior = self.vocabulary.log_prior([e.question for e in start.episodes])
+            yield line, self._answers(answerer, start.episodes, prior, *frames)
 
     def _history(self, one: SpawnPoint) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""
@@ -251,23 +253,24 @@ class Evaluation:
         self,
         answerer: nn.Module,
         episodes: Sequence[Episode],
-        features: torch.Tensor | None,
+        prior: Float32[np.ndarray, "N A"],
+        features: torch.Tensor | None = None,
         mask: torch.Tensor | None = None,
     ) -> list[dict]:
         """The answers of an answerer to all questions; the blind baseline needs no frames."""
-        vocabulary = self.vocabulary
-        asked = [e.question for e in episodes]
-        said = answerer(features, torch.from_numpy(vocabulary.encode_batch(asked)), mask).numpy()
-        return _judge(episodes, np.where(vocabulary.of_kind(asked), said, -np.inf), vocabulary.answers)
+        questions = self.vocabulary.encode_batch([e.question for e in episodes])
+        said = answerer(features, torch.from_numpy(questions), mask).numpy()
+        return _judge(episodes, said + prior, self.vocabulary.answers)
 
     def blind(self) -> list[dict]:
         """Rows of the baselines without walks: the majority answer, and the best of `models.evaluation.blind`."""
         episodes, vocabulary = self.demos.episodes, self.vocabulary
         train, val = (self.source.episodes(split) for split in ("train", "val"))
+        of_kind = vocabulary.of_kind([e.question for e in episodes])
         hears = blind_lstm(tally(train), tally(val), vocabulary)
         lines = {
             "majority": _judge(episodes, MajorityBaseline(train, vocabulary).scores(episodes), vocabulary.answers),
-            "question only": self._answers(hears, episodes, None),
+            "question only": self._answers(hears, episodes, np.where(of_kind, np.float32(0), np.float32(-np.inf))),
         }
         names = (
             "d_0",

@@ -5,6 +5,7 @@ forcing; the answerer sees their last frames. Batches come from `data.batches.im
 values, so that Lightning's own checkpoint rebuilds a module.
 """
 
+import copy
 import inspect
 import math
 from collections.abc import Collection, Sequence
@@ -18,12 +19,13 @@ from eqa.data.batches.imitation import NO_ANSWER
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.neural import ANSWERERS, NAVIGATORS
 from eqa.models.answerers.frame_attention import Answerer
-from eqa.models.distributed import over_processes
+from eqa.models.distributed import add_up, over_processes
 from eqa.models.navigators.pacman import Pacman
 
 CLASSES = {navigator.__name__: navigator for navigator in NAVIGATORS}
 ANSWERING = {answerer.__name__: answerer for answerer in ANSWERERS}
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "adamw": torch.optim.AdamW}
+WEIGHTS = tuple(2 ** (k / 4) for k in range(-16, 9))  # of an answerer's scores beside the question's prior
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
@@ -98,8 +100,13 @@ class NavigatorImitation(_Imitation):
 class AnswererImitation(_Imitation):
     """Cross-entropy of the answer, given the last frames of a shortest walk.
 
+    The answerer's scores are added to the prior of the question (`Vocabulary.log_prior`): it learns what frames say
+    beyond the question. Each look at val also finds the `weight` of the scores with the least loss there
+    (temperature scaling; Guo et al. 2017). The fitted answerer has its scores multiplied by it. So one that sees
+    nothing of use falls back to what the question allows.
+
     `answerer` names a class, `options` are its further arguments; it takes the sizes among its arguments. Logs, for
-    train and val: loss, accuracy.
+    train and val: loss, accuracy; for val also the weight.
     """
 
     def __init__(
@@ -129,11 +136,17 @@ class AnswererImitation(_Imitation):
         }
         taken = inspect.signature(kind).parameters
         self.answerer = kind(**{name: size for name, size in sizes.items() if name in taken}, **(options or {}))
+        self.register_buffer("weight", torch.ones(()))
+        self._val: list[tuple[Tensor, Tensor, Tensor]] = []  # scores, prior and answers of the epoch's batches
 
     @property
     def parts(self) -> dict[str, nn.Module]:
         """Parts of an agent that it fits."""
-        return {"answerer": self.answerer}
+        answerer = copy.deepcopy(self.answerer)
+        last = answerer.classifier[-1]
+        with torch.no_grad():
+            last.weight.mul_(self.weight), last.bias.mul_(self.weight)
+        return {"answerer": answerer}
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:
         return self._step(batch, "train")
@@ -141,10 +154,25 @@ class AnswererImitation(_Imitation):
     def validation_step(self, batch: dict, batch_idx: int) -> None:
         self._step(batch, "val")
 
+    def on_validation_epoch_end(self) -> None:
+        scores, prior, answers = (torch.cat(parts) for parts in zip(*self._val, strict=True))
+        self._val.clear()
+        losses = add_up(torch.stack([self._loss(weight * scores + prior, answers) for weight in WEIGHTS]))
+        self.weight.fill_(WEIGHTS[int(losses.argmin())])
+        self.log("val/weight", self.weight)
+
+    @staticmethod
+    def _loss(logits: Tensor, answers: Tensor) -> Tensor:
+        """Sum over a batch; an answer that train never gave to questions of that kind costs much, not all."""
+        return F.cross_entropy(logits.clamp(min=-1e4), answers, reduction="sum", ignore_index=NO_ANSWER)
+
     def _step(self, batch: dict, stage: str) -> Tensor:
-        logits, answers = self.answerer(batch["features"], batch["questions"], batch.get("mask")), batch["answers"]
+        scores, answers = self.answerer(batch["features"], batch["questions"], batch.get("mask")), batch["answers"]
+        logits = scores + batch["prior"]
+        if stage == "val":
+            self._val.append((scores.detach().float(), batch["prior"], answers))
         count = int((answers != NO_ANSWER).sum())
-        loss = F.cross_entropy(logits, answers, reduction="sum", ignore_index=NO_ANSWER) / max(count, 1)
+        loss = self._loss(logits, answers) / max(count, 1)
         accuracy = (logits.argmax(1) == answers).sum() / max(count, 1)
         whole = over_processes({"answer": (loss, accuracy, count)})["answer"]
         values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}

@@ -43,7 +43,7 @@ def make_microbatches(
 
     One step of the optimizer takes some of them; their gradients add up. Each microbatch has
     - batch, for `navigator`; reference, for another one that is compared with it;
-    - answers and last_frames; num_episodes of the update; chosen, the indices of its episodes;
+    - answers, their prior and last_frames; num_episodes of the update; chosen, the indices of its episodes;
     - with `whole`, also whole (the whole walks), and their returns and counts.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
@@ -62,7 +62,7 @@ def make_microbatches(
             "reference": batch if theirs is None else {**batch, "state": rows(theirs, chosen)},
         }
         microbatch["chosen"] = chosen
-        microbatch |= {"answers": rollout.answers[chosen], "last_frames": rollout.last_frames[chosen]}
+        microbatch |= {name: getattr(rollout, name)[chosen] for name in ("answers", "prior", "last_frames")}
         microbatch["num_episodes"] = len(lengths)
         if whole:
             longest = given["actions"].shape[1]

@@ -280,6 +280,7 @@ class NavigatorReinforcement(pl.LightningModule):
         if self.hparams.answerer_lr > 0:
             self.answerer.train()
             said = self.answerer(microbatch["last_frames"].float(), microbatch["batch"]["questions"])
+            said = said + microbatch["prior"]
             terms["answerer"] = (
                 F.cross_entropy(said, microbatch["answers"], reduction="sum") / microbatch["num_episodes"]
             )

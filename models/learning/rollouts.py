@@ -7,7 +7,7 @@ Nothing is computed twice. A question is encoded once, and the history is read f
 rendered and encoded once for all episodes of a step, and learning reads its features from there.
 
 Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk, F
-features, L words.
+features, L words, A answers.
 """
 
 from collections import Counter
@@ -55,6 +55,7 @@ class Rollout:
     batch: dict[str, Tensor]  # as in `models.navigators.navigator`: it has the history, which does not count
     rewards: Float32[Tensor, "M T"]  # 0 for history and padding
     answers: Int64[Tensor, " M"]  # the right ones
+    prior: Float32[Tensor, "M A"]  # what the questions alone say of the answers
     last_frames: Tensor  # (M, N, F), what is answered from
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # for the answer at the end, with or without STOP
@@ -160,7 +161,7 @@ class Rollouts:
             walked,
             answerer,
             right=torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device),
-            possible=torch.from_numpy(self.vocabulary.of_kind(asked)).to(device),
+            prior=torch.from_numpy(self.vocabulary.log_prior(asked)).to(device),
             in_room=walked.regions == np.array([e.target_room for e in episodes])[:, None],
             seen=seen,
             cut=cut,
@@ -173,12 +174,12 @@ class Rollouts:
         answerer: nn.Module,
         *,
         right: Int64[Tensor, " M"],
-        possible: Bool[Tensor, "M A"],
+        prior: Float32[Tensor, "M A"],
         in_room: Bool[np.ndarray, "M S1"],
         seen: Bool[np.ndarray, " M"] | None,
         cut: Int64[np.ndarray, " C"],
     ) -> Rollout:
-        """The rollout with its records, answers and rewards; answers are of the questions' kinds."""
+        """The rollout with its records, answers and rewards."""
         device, known, steps, stopped = right.device, walkers.known, walked.num_actions, walked.stopped
         ends, who = known + steps, np.arange(len(known))
         longest = int(ends.max(initial=1))
@@ -188,7 +189,7 @@ class Rollouts:
         ]
         last = torch.stack(frames)
         with self.clock("answer"):
-            scores = answerer(last.float(), walkers.spawns["questions"], None).masked_fill(~possible, -torch.inf)
+            scores = answerer(last.float(), walkers.spawns["questions"], None) + prior
             correct = scores.argmax(1) == right
             worth = scores.float().softmax(1).gather(1, right[:, None])[:, 0] if self.rewards.graded else correct
         rewards, place = np.zeros((len(ends), longest), np.float32), np.arange(longest)
@@ -212,6 +213,7 @@ class Rollouts:
             },
             rewards=torch.from_numpy(rewards).to(device),
             answers=right,
+            prior=prior,
             last_frames=last,
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,

@@ -1,5 +1,6 @@
 """Words and answers to ids and back."""
 
+import numpy as np
 import pytest
 
 from eqa.data.vocabulary import END, PAD, SPECIALS, UNKNOWN, Vocabulary, tokenize
@@ -110,3 +111,14 @@ def test_an_answer_is_of_the_kind_that_train_gave_to_questions_that_begin_alike(
         assert known.of_kind(asked).astype(int).tolist() == expected
     older = Vocabulary.from_dict({name: vocabulary.to_dict()[name] for name in ("words", "answers")})
     assert older == vocabulary and older.of_kind(asked).all()
+    assert (older.log_prior(asked) == np.log(np.float32(1 / 4))).all()
+
+
+def test_the_prior_is_what_train_answered_to_the_question_and_one_more_answer_of_its_kind() -> None:
+    pairs = [("what color is the sofa?", "red")] * 2 + [("what color is the bed?", "blue"), ("what room?", "garage")]
+    vocabulary = Vocabulary.of_pairs([*pairs, ("what color is the sofa?", "blue")])
+    asked = ["What color is the sofa", "what color is the bed?", "what color is the car?", "what room?"]
+    expected = [[1.5 / 4, 0, 2.5 / 4], [1.5 / 2, 0, 0.5 / 2], [1 / 2, 0, 1 / 2], [0, 1, 0]]
+    assert vocabulary.answers == ("blue", "garage", "red")
+    for known in (vocabulary, Vocabulary.from_dict(vocabulary.to_dict())):
+        np.testing.assert_allclose(np.exp(known.log_prior(asked)), expected, rtol=1e-6)

@@ -74,7 +74,8 @@ def pointing_batches(num: int, seed: int) -> DataLoader:
                 frame, place = divmod(int(where[row, thing]), 6)
                 says = answers[row] if thing == asked[row] else 1 - answers[row]
                 maps[row, frame, thing, place] = maps[row, frame, 2 + says, place] = 2.0
-        batches.append({"features": maps.flatten(2).half(), "questions": 4 + asked.unsqueeze(1), "answers": answers})
+        batch = {"features": maps.flatten(2).half(), "questions": 4 + asked.unsqueeze(1), "answers": answers}
+        batches.append({**batch, "prior": torch.zeros(32, 2)})
     return DataLoader(batches, batch_size=None)
 
 

@@ -52,8 +52,8 @@ def test_ends_are_what_evaluation_answers_from(source: Source, agent: NeuralAgen
     spawning = SpawnCurriculum(start=FARTHEST, step=0, random_heading=0.0)
     for ends, drawn_with in zip([*data.trains[1:], data.val], ([SEED, 0, 0], [SEED, 1, 0], [SEED, 0, 1]), strict=True):
         rng = np.random.default_rng(drawn_with)
-        possible = torch.from_numpy(source.vocabulary.of_kind([question for question, *_ in QUESTIONS]))
-        scores = (agent.answerer(ends.features.float(), ends.questions, None).softmax(1) * possible).detach()
+        prior = torch.from_numpy(source.vocabulary.log_prior([question for question, *_ in QUESTIONS]))
+        scores = (agent.answerer(ends.features.float(), ends.questions, None) + prior).softmax(1).detach()
         for row in range(len(QUESTIONS)):
             spawn = spawning.draw_spawn(
                 source.demonstrations("train"), row, epoch=0, rng=rng, actions=source.world.actions

@@ -83,6 +83,7 @@ def pointing_batches(num_batches: int, seed: int) -> DataLoader:
                 "features": torch.from_numpy(features),
                 "questions": torch.from_numpy(np.stack([asked + 4, np.full(64, 3)], 1)),
                 "answers": torch.from_numpy(answers),
+                "prior": torch.zeros(64, 3),
             }
         )
     return DataLoader(batches, batch_size=None)
@@ -179,14 +180,42 @@ def test_the_answerer_s_loss_and_accuracy_are_means_over_the_questions_that_have
         "features": torch.randn(5, 4, 8),
         "questions": torch.randint(1, 10, (5, 3)),
         "answers": torch.tensor(answers),
+        "prior": torch.randn(5, 3),
     }
     found = trainer(tmp_path).validate(module, DataLoader([batch], batch_size=None), verbose=False)[0]
     with torch.no_grad():
-        logits = module.eval().answerer(batch["features"], batch["questions"])
+        logits = module.eval().answerer(batch["features"], batch["questions"]) + batch["prior"]
     asked = [n for n, answer in enumerate(answers) if answer != NO_ANSWER]
     losses = [-logits[n].log_softmax(0)[answers[n]].item() for n in asked]
     assert found["val/loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert found["val/accuracy"] == pytest.approx(np.mean([int(logits[n].argmax()) == answers[n] for n in asked]))
+
+
+def test_scores_that_tell_nothing_are_weighed_little_and_right_ones_much(tmp_path):
+    """Answers follow the prior; scores are random, or right."""
+    torch.manual_seed(0)
+    prior = torch.tensor([[0.8, 0.15, 0.05]]).log().repeat(400, 1)
+    answers = torch.distributions.Categorical(logits=prior).sample()
+    batch = {"questions": torch.randint(4, 10, (400, 3)), "answers": answers, "prior": prior}
+    right = torch.eye(3)[answers]
+    for seen, low, high in ((torch.eye(3)[torch.randint(3, (400,))], 0.0, 0.2), (right, 1.9, 4.1)):
+        module = AnswererImitation(10, 3, 3, options={"dropout": 0.0, "hidden_size": 3, "classifier_hidden": 3})
+        with torch.no_grad():  # what the frames show becomes the scores
+            for layer in (
+                module.answerer.image_projection[0],
+                module.answerer.classifier[1],
+                module.answerer.classifier[4],
+            ):
+                layer.bias.zero_(), layer.weight.copy_(torch.eye(*layer.weight.shape))
+            module.answerer.classifier[4].weight.mul_(4)
+        given = {**batch, "features": seen[:, None].repeat(1, 5, 1)}
+        found = trainer(tmp_path).validate(module, DataLoader([given], batch_size=None), verbose=False)[0]
+        assert low <= found["val/weight"] <= high
+        with torch.no_grad():
+            raw, fitted = (
+                a(given["features"], given["questions"]) for a in (module.answerer, module.parts["answerer"])
+            )
+        torch.testing.assert_close(fitted, raw * found["val/weight"])
 
 
 def test_names_that_nobody_knows_are_refused_and_the_known_ones_named():
