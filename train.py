@@ -110,6 +110,7 @@ def run(cfg: DictConfig, folder: Path) -> None:
     for name, stage in cfg.stages.items():
         console.rule(f"[bold]{name}")
         data = instantiate(stage.data, _partial_=True)(source=source)
+        data.fitted = fitted  # for data that an earlier stage's module makes
         with record.stage("data"):
             data.prepare_data()
             data.setup("fit")

@@ -7,7 +7,7 @@ resumed run sees the same as an uninterrupted one. For that the trainer reloads 
 speed, but not the result. A part may be empty; it then holds one item that does not count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytorch_lightning as pl
@@ -222,6 +222,7 @@ class NavigatorData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
             "feature_size": self.train.feature_size,
+            "map_shape": list(self.source.encode.map_shape),
             "num_actions": len(self.source.world.actions),
         }
 
@@ -258,6 +259,7 @@ class AnswererData(pl.LightningDataModule):
         super().__init__()
         self.source, self.batch_size, self.seed = source, batch_size, seed
         self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
+        self.fitted: Mapping[str, pl.LightningModule] = {}  # of earlier stages of the run, by name
 
     def prepare_data(self) -> None:
         self.source.build()

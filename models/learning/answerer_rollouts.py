@@ -2,8 +2,7 @@
 
 The answerer of an imitating agent has seen the ends of shortest walks alone. A navigator that ends a metre off shows it
 other views. The navigator walks the questions of train as in evaluation, from spawns at drawn distances with their
-history. An answerer of the same kind learns from those ends as well. Questions of val are walked alike, and choose the
-epoch.
+history. An answerer learns from those ends as well. Questions of val are walked alike, and choose the epoch.
 
 Axes: M walks, N frames that are answered from, F features.
 """
@@ -15,6 +14,7 @@ import h5py
 import numpy as np
 import torch
 from jaxtyping import Float16
+from torch import Tensor, nn
 
 from eqa.data.batches.imitation import AnswererData, LastFrames
 from eqa.data.batches.rl_episodes import RLEpisodes, SpawnCurriculum
@@ -24,7 +24,6 @@ from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write, build_once
 from eqa.envs.progress import progress
 from eqa.models.agents.checkpoints import fitting_agent
-from eqa.models.agents.neural import NeuralAgent
 from eqa.models.learning.rollouts import Rewards, Rollouts
 
 AT_ONCE = 64  # walks
@@ -33,35 +32,44 @@ AT_ONCE = 64  # walks
 class AnswererRollouts(AnswererData):
     """Epochs cycle through the ends of the demonstrations and of each of `walks` rollouts of every question.
 
-    The agent of `checkpoint` walks, from spawns at most `farthest` actions before the end of the shortest walk. Ends
-    are kept under `folder`, a file for each walk, so that a resumed run learns from the same ones. ValueError for an
-    agent that answers from whole walks.
+    Spawns are at most `farthest` actions before the end of the shortest walk. The navigator of an earlier stage of the
+    same run walks, and the answerer sees `num_frames` and `earlier_frames`. Without such a stage, the agent of
+    `checkpoint` walks, and the answerer is of the kind that it has. Ends are kept under `folder`, a file for each walk,
+    so that a resumed run learns from the same ones. ValueError for answers from whole walks.
     """
 
     def __init__(
         self,
         source: Source,
         *,
-        checkpoint: str,
-        base_name: str | None,
         folder: str,
         walks: int,
         farthest: int,
         batch_size: int,
         seed: int,
+        checkpoint: str | None = None,
+        base_name: str | None = None,
+        num_frames: int | None = None,
+        earlier_frames: Sequence[int] = (),
     ) -> None:
-        super().__init__(source, batch_size=batch_size, seed=seed, num_frames=None)
+        super().__init__(source, batch_size=batch_size, seed=seed, num_frames=num_frames, earlier_frames=earlier_frames)
         if walks < 1:
             raise ValueError(f"walks: expected at least 1 of each question, got {walks}")
         self.checkpoint, self.base_name, self.folder, self.walks = checkpoint, base_name, Path(folder), walks
-        self.agent: NeuralAgent | None = None  # from setup on
+        self.navigator: nn.Module | None = None  # from setup on
+        self.like: dict = {}  # kind of the answerer, where an agent gives it
         self.spawns_from = SpawnCurriculum(start=farthest, step=0, random_heading=0.0)
 
     def setup(self, stage: str) -> None:
-        if self.agent is not None:
+        if self.navigator is not None:
             return
-        self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
-        self.num_frames, self.earlier_frames = self.agent.answerer.num_frames, self.agent.answerer.earlier_frames
+        if "navigator" in self.fitted:
+            self.navigator = self.fitted["navigator"].navigator
+        else:
+            agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
+            self.navigator, answerer = agent.navigator, agent.answerer
+            self.num_frames, self.earlier_frames = answerer.num_frames, answerer.earlier_frames
+            self.like = {"answerer": type(answerer).__name__, "options": answerer.arguments}
         if self.num_frames is None:
             raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
         super().setup(stage)
@@ -70,10 +78,12 @@ class AnswererRollouts(AnswererData):
 
     @property
     def sizes(self) -> dict:
-        """Arguments of a model for this data: an answerer of the agent's kind."""
-        sizes, answerer = super().sizes, self.agent.answerer
-        options = {name: value for name, value in answerer.arguments.items() if name not in sizes}
-        return {**sizes, "answerer": type(answerer).__name__, "options": options}
+        """Arguments of a model for this data: an answerer of the agent's kind, if there is one."""
+        sizes = super().sizes
+        if not self.like:
+            return sizes
+        options = {name: value for name, value in self.like["options"].items() if name not in sizes}
+        return {**sizes, **self.like, "options": options}
 
     def _rollout_frames(self, split: str, walk: int) -> LastFrames:
         demos, path = self.source.demonstrations(split), self.folder / f"{split}_{walk}.h5"
@@ -101,17 +111,26 @@ class AnswererRollouts(AnswererData):
             num_envs=AT_ONCE,
             sample=False,
         )
-        frames = None
+        frames, nobody = None, Silent(self.num_frames, self.earlier_frames, len(self.source.vocabulary.answers))
         with progress(f"answerer rollouts, {split} {walk}", len(episodes)) as advance:
             for begin in range(0, len(episodes), AT_ONCE):
                 some = range(begin, min(begin + AT_ONCE, len(episodes)))
-                ends = rollouts(
-                    self.agent.navigator, self.agent.answerer, episodes.__getitems__(some)
-                ).last_frames.numpy()
+                ends = rollouts(self.navigator, nobody, episodes.__getitems__(some)).last_frames.numpy()
                 if frames is None:
                     frames = file.create_dataset("frames", (len(episodes), *ends.shape[1:]), "f2")
                 frames[begin : begin + len(some)] = ends
                 advance(len(some))
+
+
+class Silent(nn.Module):
+    """Takes the frames that an answerer would take, and has no opinion."""
+
+    def __init__(self, num_frames: int, earlier_frames: Sequence[int], num_answers: int) -> None:
+        super().__init__()
+        self.num_frames, self.earlier_frames, self.num_answers = num_frames, earlier_frames, num_answers
+
+    def forward(self, features: Tensor, questions: Tensor, mask: Tensor | None) -> Tensor:
+        return torch.zeros(len(questions), self.num_answers, device=questions.device)
 
 
 class RolloutFrames(LastFrames):

@@ -8,7 +8,7 @@ values, so that Lightning's own checkpoint rebuilds a module.
 import copy
 import inspect
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytorch_lightning as pl
 import torch
@@ -56,6 +56,7 @@ class NavigatorImitation(_Imitation):
         self,
         vocabulary_size: int,
         feature_size: int,
+        map_shape: Sequence[int] | None = None,
         *,
         num_actions: int = len(HOUSE_ACTIONS),
         lr: float = 1e-3,
@@ -69,7 +70,13 @@ class NavigatorImitation(_Imitation):
         known("optimizer", optimizer, OPTIMIZERS)
         known("schedule", schedule, SCHEDULES)
         known("navigator", navigator, CLASSES)
-        self.navigator = CLASSES[navigator](vocabulary_size, feature_size, num_actions=num_actions, **(options or {}))
+        sizes = {
+            "vocabulary_size": vocabulary_size,
+            "feature_size": feature_size,
+            "map_shape": map_shape,
+            "num_actions": num_actions,
+        }
+        self.navigator = fitting(CLASSES[navigator], sizes, options)
 
     @property
     def parts(self) -> dict[str, nn.Module]:
@@ -134,8 +141,7 @@ class AnswererImitation(_Imitation):
             "feature_size": feature_size,
             "map_shape": map_shape,
         }
-        taken = inspect.signature(kind).parameters
-        self.answerer = kind(**{name: size for name, size in sizes.items() if name in taken}, **(options or {}))
+        self.answerer = fitting(kind, sizes, options)
         self.register_buffer("weight", torch.ones(()))
         self._val: list[tuple[Tensor, Tensor, Tensor]] = []  # scores, prior and answers of the epoch's batches
 
@@ -178,6 +184,12 @@ class AnswererImitation(_Imitation):
         values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
         return whole.weight * loss
+
+
+def fitting(kind: Callable[..., nn.Module], sizes: Mapping[str, object], options: Mapping | None) -> nn.Module:
+    """A network of a kind, with those of the data's sizes that it takes, and its options."""
+    taken = inspect.signature(kind).parameters
+    return kind(**{name: size for name, size in sizes.items() if name in taken}, **(options or {}))
 
 
 def known(what: str, name: str, known: Collection[str]) -> None:

@@ -337,7 +337,8 @@ def unknown_arguments(content: Mapping) -> list[str]:
         kinds = [known[node[part]] for part, known in NETWORKS.items() if node.get(part) in known]
         for name in node.get("options") or {} if kinds else ():
             taken = sorted(
-                set(inspect.signature(kinds[0]).parameters) - {"vocabulary_size", "feature_size", "num_actions"}
+                set(inspect.signature(kinds[0]).parameters)
+                - {"vocabulary_size", "feature_size", "map_shape", "num_actions"}
             )
             if name not in taken:
                 wrong.append(f"{path}.options.{name}: expected one of {', '.join(taken)}, got another name")

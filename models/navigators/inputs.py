@@ -5,6 +5,9 @@ Sizes are the paper's (Das et al. 2018, Sec. 4); `question_hidden=64` is the rel
 Axes: B walks or agents, T steps, F features, L words, K frames that are not padding, Q question, I image, D all of it.
 """
 
+from collections.abc import Sequence
+from math import prod
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -15,6 +18,30 @@ from eqa.models.navigators.action_selection import START, ActionEmbedding
 
 def projection(inputs: int, outputs: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout))
+
+
+def frame_projection(
+    feature_size: int, outputs: int, dropout: float, *, map_shape: Sequence[int] | None, place_size: int | None
+) -> nn.Sequential:
+    """A frame's features (K, F) to a vector (K, outputs): one linear layer, or with `place_size` two.
+
+    The first keeps `place_size` numbers of each place of the map, their means over 2 x 2 places go to the second. A
+    map of many channels has too many features for one layer to learn from a few thousand walks.
+    ValueError for a place_size without the map_shape of these features.
+    """
+    if place_size is None:
+        return projection(feature_size, outputs, dropout)
+    if map_shape is None or prod(map_shape) != feature_size:
+        raise ValueError(f"map_shape: expected channels, rows and columns of {feature_size} features, got {map_shape}")
+    channels, rows, columns = map_shape
+    return nn.Sequential(
+        nn.Unflatten(1, (channels, rows, columns)),
+        nn.Conv2d(channels, place_size, 1),
+        nn.ReLU(),
+        nn.AvgPool2d(2, ceil_mode=True),
+        nn.Flatten(),
+        *projection(place_size * -(-rows // 2) * -(-columns // 2), outputs, dropout),
+    )
 
 
 class QuestionInput(nn.Module):

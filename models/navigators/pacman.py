@@ -11,6 +11,7 @@ Axes: B walks, T steps (frame t is seen before action t), N agents, A actions, F
 a batch, S planner decisions and M controller decisions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +24,7 @@ from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.models.answerers.question_encoder import QuestionEncoder
 from eqa.models.navigators.action_selection import START, ActionEmbedding, checked_odds, choose, choose_action
 from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import projection
+from eqa.models.navigators.inputs import frame_projection, projection
 from eqa.models.navigators.navigator import Decisions, Navigator
 from eqa.models.navigators.pacman_targets import TeacherForcing, hierarchical_targets, list_decisions
 from eqa.models.navigators.recurrent_state import RecurrentState, rows
@@ -57,6 +58,7 @@ class Decision:
 class Pacman(Navigator):
     """The navigator. Defaults are the paper's sizes; `planner="gru"` and `question_hidden=64` give the released code's.
 
+    `place_size`: numbers kept of each place of the frames' map, see `models.navigators.inputs.frame_projection`.
     `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` ignores the question.
     """
 
@@ -72,6 +74,8 @@ class Pacman(Navigator):
         planner_hidden: int = 1024,
         controller_hidden: int = 256,
         image_size: int = 128,
+        map_shape: Sequence[int] | None = None,
+        place_size: int | None = None,
         question_hidden: int = 128,
         question_size: int = 64,
         action_size: int = 32,
@@ -88,7 +92,9 @@ class Pacman(Navigator):
         if with_question:
             self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
             self.question_projection = projection(question_hidden, question_size, dropout)
-        self.image_projection = projection(feature_size, image_size, dropout)
+        self.image_projection = frame_projection(
+            feature_size, image_size, dropout, map_shape=map_shape, place_size=place_size
+        )
         self.action_embedding = ActionEmbedding(num_actions, action_size)
         sizes = image_size + with_question * question_size + action_size, planner_hidden
         self.planner = LSTM(*sizes) if planner == "lstm" else nn.GRU(*sizes, batch_first=True)
