@@ -23,6 +23,7 @@ from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
 from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
 from eqa.models.evaluation.runs import read_run
+from eqa.models.evaluation.summary import summary
 from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
 ORACLE = "shortest path"
@@ -132,7 +133,9 @@ def write_results(
     lines: str = "all",
     compare_with: Sequence[NeuralAgent] = (),
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures; prints the table. `lines`: see `AgentResults`.
+    """Plays through a split and writes rows, tables and pictures. `lines`: see `AgentResults`.
+
+    It prints the table, or for all lines five sentences on it (`models.evaluation.summary`).
 
     `compare_with` are other agents that walk beside it, each with the answers of its own answerer. If the two answerers
     differ, a line "other: agent" has the other's walks with this agent's answers. It separates walking from answering.
@@ -167,7 +170,10 @@ def write_results(
             chosen[line], relations[line] = walkers[ORACLE], Relations(walked_by=ORACLE, answered_by=agent.name)
         rows = evaluation.play(chosen, answered_by=answered_by, relations=relations)
     scale = agent.config.get("scale", {}).get("name", "?")
-    _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
+    title = _title(evaluation, split, scale, seed)
+    _write(evaluation, rows, folder, of=agent.name, title=title, show=lines != "all")
+    if lines == "all":
+        console.print(f"[bold]{title}", *summary(rows, agent.name, folder), sep="\n", soft_wrap=True, highlight=False)
     if compare_with:
         write_changes(folder, [*((agent.name, other.name) for other in compare_with), *pairs])
     return rows
@@ -186,12 +192,15 @@ def _title(evaluation: Evaluation, split: str, scale: str, seed: int) -> str:
     return f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
 
 
-def _write(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str, title: str) -> None:
-    """Writes rows, tables and the pictures of an agent's walks; prints the table."""
+def _write(
+    evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str, title: str, show: bool = True
+) -> None:
+    """Writes rows, tables and the pictures of an agent's walks; prints the table if it is to `show` it."""
     write_rows(folder / "metrics.jsonl", rows)
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder, of=of)
-    console.print(results_table(rows, title))
+    if show:
+        console.print(results_table(rows, title))
 
 
 def _refuse_without_train_and_val(source: Source) -> None:
