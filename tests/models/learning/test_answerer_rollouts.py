@@ -1,6 +1,7 @@
 """An answerer learns from the same frames of a navigator's own walks as evaluation answers from."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,6 +84,20 @@ def test_walks_are_kept_and_the_answerer_is_of_the_agents_kind(
     assert not {"vocabulary_size", "feature_size"} & sizes["options"].keys()
     with pytest.raises(ValueError, match="walks: expected at least 1"):
         data_of(source, tmp_path, walks=0)
+
+
+def test_the_navigator_of_an_earlier_stage_walks_as_that_of_an_agent(
+    source: Source, agent: NeuralAgent, tmp_path: Path
+) -> None:
+    agent.save(tmp_path / "agent.ckpt")
+    loaded = data_of(source, tmp_path)
+    frames = {"num_frames": 3, "earlier_frames": [6]}
+    beside = data_of(source, tmp_path, checkpoint=None, folder=str(tmp_path / "others"), walks=1, **frames)
+    beside.fitted = {"navigator": SimpleNamespace(navigator=agent.navigator)}
+    loaded.setup("fit"), beside.setup("fit")
+    assert torch.equal(loaded.trains[1].features, beside.trains[1].features)
+    assert torch.equal(loaded.val.features, beside.val.features)
+    assert "answerer" not in beside.sizes
 
 
 def test_who_answers_from_whole_walks_is_refused(source: Source, agent: NeuralAgent, tmp_path: Path) -> None:

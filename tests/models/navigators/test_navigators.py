@@ -348,6 +348,21 @@ def test_a_transformer_whose_heads_do_not_share_its_size_is_refused():
         FLAT["transformer"](num_heads=3)
 
 
+def test_what_pacman_keeps_of_a_place_is_the_same_for_each_and_comes_from_that_place_alone():
+    torch.manual_seed(0)
+    channels, rows, columns = 3, 5, 4
+    size = channels * rows * columns
+    navigator = Pacman(9, size, map_shape=[channels, rows, columns], place_size=2, planner_hidden=8).eval()
+    maps = torch.randn(1, channels, rows, columns)
+    shifted = maps.roll((2, 2), (2, 3))  # by whole means of 2 x 2 places
+    layers = navigator.image_projection
+    before, after = (layers[:4](m.flatten(1)) for m in (maps, shifted))
+    torch.testing.assert_close(before[:, :, :1, :1], after[:, :, 1:2, 1:2])
+    assert before.shape == (1, 2, 3, 2) and layers(maps.flatten(1)).shape == (1, 128)
+    with pytest.raises(ValueError, match="map_shape: expected channels, rows and columns of 60 features, got None"):
+        Pacman(9, size, place_size=2)
+
+
 def test_reactive_and_lstm_have_the_released_codes_sizes():
     """Reference numbers without the table of words; the LSTM has one more embedded action, the start."""
 
