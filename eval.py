@@ -21,9 +21,11 @@ from eqa.envs.progress import console
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.results import write_results, write_walks
+from eqa.models.learning.command_line import in_one_line
 from eqa.models.learning.run_settings import refuse_old_words, refuse_wrong_settings
 from eqa.models.run_record import RunRecord
 
+CONFIGS = Path(__file__).resolve().parent / "configs"
 # Settings by which the data of playing may differ from those of training, where both have them.
 PLAYED_AS_TRAINED = (
     ("scale", "name"),
@@ -37,7 +39,8 @@ PLAYED_AS_TRAINED = (
 UNSAID = {"style": "paper"}  # of configurations that are older than the setting
 
 
-@hydra.main(version_base="1.3", config_path="configs", config_name="eval")
+@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="eval")
+@in_one_line
 def main(cfg: DictConfig) -> None:
     refuse_wrong_settings(cfg)
     agent = instantiate(cfg.agent)
@@ -94,6 +97,11 @@ def _last_word(setting: object) -> object:
     return setting.rsplit(".", 1)[-1] if isinstance(setting, str) and setting.startswith(("eqa.", "data.")) else setting
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """`python eval.py` or `eqa-eval` with the words of sys.argv."""
     refuse_old_words(sys.argv[1:])
     main()
+
+
+if __name__ == "__main__":
+    command()

@@ -1,5 +1,6 @@
 """Fits an experiment's stages, one after the other, and then calls its `on_finish`.
 
+    python train.py                                 # lists the experiments
     python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results
     python train.py +experiment=cnn_pretrain        # the encoder for all experiments
     python train.py +experiment=il scale=tiny seed=1
@@ -28,10 +29,12 @@ from pytorch_lightning.utilities import rank_zero_only
 from eqa.envs.progress import console
 from eqa.models.learning.callbacks import Reseed, ResumableEarlyStopping, StageProgress
 from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
+from eqa.models.learning.command_line import experiments, in_one_line
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
 from eqa.models.learning.run_settings import forget_variant_of, refuse_old_words, refuse_wrong_settings
 from eqa.models.run_record import RunRecord, UpdateRunRecord
 
+CONFIGS = Path(__file__).resolve().parent / "configs"
 FINISHED = "finished"
 LONGEST_NAME = 200  # most file systems take 255 bytes, and numbers and ends come behind
 
@@ -122,7 +125,8 @@ def run(cfg: DictConfig, folder: Path) -> None:
         (folder / FINISHED).touch()
 
 
-@hydra.main(version_base="1.3", config_path="configs", config_name="train")
+@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
+@in_one_line
 def main(cfg: DictConfig) -> None:
     forget_variant_of(cfg, HydraConfig.get().overrides.task)
     refuse_wrong_settings(cfg)
@@ -139,6 +143,17 @@ def main(cfg: DictConfig) -> None:
     console.print(f"run folder: {folder}")
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """`python train.py` or `eqa-train` with the words of sys.argv; lists the experiments if there are none."""
+    if not sys.argv[1:]:
+        console.print(
+            "Pick an experiment, such as +experiment=il, and perhaps scale=tiny; docs/commands.md has more.\n"
+        )
+        console.print(experiments(CONFIGS))
+        return
     refuse_old_words(sys.argv[1:])
     main()
+
+
+if __name__ == "__main__":
+    command()

@@ -15,6 +15,8 @@ from filelock import FileLock, Timeout
 
 from eqa.envs.progress import console
 
+PACKAGE = Path(__file__).parents[1]
+
 
 def data_root() -> Path:
     """The folder of everything that is generated: `$EQA_DATA`, else `~/.cache/eqa`.
@@ -26,6 +28,11 @@ def data_root() -> Path:
     if not root.is_dir():
         _make_writable(root)
     return root
+
+
+def here_or_packaged(path: str) -> Path:
+    """A relative path in the current folder if it is there, else in this package: `models/weights/...`."""
+    return here if (here := Path(path).expanduser()).exists() else PACKAGE / path
 
 
 def _make_writable(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Embodied question answering under one import name: `eqa.envs`, `eqa.data`, `eqa.models`.
+"""Embodied question answering under one import name: `eqa.envs`, `eqa.data`, `eqa.models`; `eqa/House-v1` in Gymnasium.
 
 In a clone these folders lie beside this one, so the package's path includes the root of the repository. In an installed
 wheel they lie inside it. Neither puts anything called `data` or `models` at the top of a user's environment.
@@ -9,3 +9,18 @@ from pathlib import Path
 _here = Path(__file__).parent
 if not (_here / "envs").is_dir():
     __path__.append(str(_here.parent))
+
+
+def register_envs() -> None:
+    """Makes `eqa/House-v1` known to Gymnasium, which calls this itself where the package is installed.
+
+    The environment's modules are imported when one is made.
+    """
+    from gymnasium.envs.registration import register, registry
+
+    if "eqa/House-v1" not in registry:
+        module = "eqa.data.house_env"
+        register("eqa/House-v1", entry_point=f"{module}:HouseEnv", vector_entry_point=f"{module}:make_house_envs")
+
+
+register_envs()

@@ -2,7 +2,7 @@
 
 - command, name, seed
 - commit: it ends with "+changes" if files differed from it; a run resumed with other code names each commit, in order
-- python; packages: versions of those that pyproject.toml names
+- python; packages: versions of this one and of those that it needs
 - machine: processor, cores, memory, GPUs, system
 - configuration: the composed one
 - data: the data's identity, from `source.fingerprints`
@@ -115,28 +115,40 @@ class UpdateRunRecord(pl.Callback):
 
 
 def command() -> str:
-    """Command line that runs this again; a sweep's run has its own words."""
+    """Command line that runs this again, of a script or of `eqa-train`; a sweep's run has its own words."""
     words = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else sys.argv[1:]
-    return shlex.join(["python", Path(sys.argv[0]).name, *words])
+    script = Path(sys.argv[0]).name
+    return shlex.join([*["python"] * script.endswith(".py"), script, *words])
 
 
 def commit() -> str:
     """The commit that is checked out, with `+changes` if files differ from it; `unknown` outside a repository."""
     git = ["git", "-C", str(ROOT)]
     try:
-        found, changed = (
+        top, found, changed = (
             subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.strip()
-            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain"])
+            for words in (
+                ["rev-parse", "--show-toplevel"],
+                ["rev-parse", "--short=12", "HEAD"],
+                ["status", "--porcelain"],
+            )
         )
     except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    if Path(top).resolve() != ROOT.resolve():  # installed somewhere inside of another project's repository
         return "unknown"
     return found + "+changes" * bool(changed)
 
 
 def packages() -> dict[str, str]:
-    """Installed versions of the packages that the project names."""
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return {name: metadata.version(name) for name in (re.match(r"[\w-]+", line).group() for line in wanted)}
+    """Installed versions of this package, if it is installed, and of those that it needs."""
+    if (project := ROOT / "pyproject.toml").is_file():
+        wanted = tomllib.loads(project.read_text())["project"]["dependencies"]
+    else:
+        wanted = [line for line in metadata.requires("eqa") if "extra ==" not in line]
+    installed = {package.name.lower(): package.version for package in metadata.distributions()}
+    names = ["eqa", *(re.match(r"[\w-]+", line).group() for line in wanted)]
+    return {name: installed[name] for name in names if name in installed}
 
 
 def machine() -> str:

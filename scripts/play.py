@@ -1,6 +1,6 @@
 """Serves a page in the browser on which a person walks in the agent's place, or watches the walks of a run again.
 
-    python scripts/play.py                           # test questions of scale=small, from 30 actions before the target
+    python scripts/play.py                           # or eqa-play: test questions of scale=small, from 30 actions before the target
     python scripts/play.py --spawn random --split train scale=tiny   # overrides as for train.py
     python scripts/play.py --run runs/il             # replays that run's walks instead of the person's own
     python scripts/play.py --collect --out runs/human_test           # only joins the walks

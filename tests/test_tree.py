@@ -21,7 +21,15 @@ ORDER = {
         ["house"],
         ["habitat"],
     ],
-    "data": [["vocabulary"], ["demonstrations"], ["source"], ["questions"], ["benchmarks"], ["generated"], ["batches"]],
+    "data": [
+        ["vocabulary"],
+        ["demonstrations"],
+        ["source"],
+        ["questions"],
+        ["benchmarks"],
+        ["generated"],
+        ["house_env", "batches"],
+    ],
     "models": [
         ["registry", "distributed", "run_record"],
         ["mapping"],
@@ -93,10 +101,11 @@ def test_nothing_of_ours_is_imported_by_a_name_that_others_have() -> None:
 
 def test_the_wheel_holds_every_package_of_the_tree() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {
-        p.parent.relative_to(ROOT) for top in ("envs", "data", "models") for p in (ROOT / top).rglob("__init__.py")
-    }
-    assert sorted(settings["packages"]) == sorted(["eqa", *(".".join(["eqa", *f.parts]) for f in folders)])
+    tops = ("envs", "data", "models", "scripts")
+    folders = {p.parent.relative_to(ROOT) for top in tops for p in (ROOT / top).rglob("__init__.py")}
+    names = [".".join(["eqa", *folder.parts]) for folder in folders]
+    assert sorted(settings["packages"]) == sorted(["eqa", "eqa.configs", *names])
+    assert settings["package-dir"] == {"eqa": "eqa", **{f"eqa.{top}": top for top in (*tops, "configs")}}
 
 
 def test_what_docstrings_point_to_is_there() -> None:

@@ -4,13 +4,13 @@ Axes: B frames, H W frame, F features.
 """
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float16, UInt8
 from torch import Tensor
 
+from eqa.envs.files import here_or_packaged
 from eqa.models.encoders.cnn import Encoder, Precision, load_encoder
 from eqa.models.encoders.imagenet import Backbone, load_pretrained
 from eqa.models.encoders.resnet import ResidualEncoder
@@ -40,8 +40,8 @@ class FeatureExtractor:
 
     @classmethod
     def from_weights(cls, weights: str, *, precision: Precision = "auto") -> "FeatureExtractor":
-        """The encoder in a safetensors file; a relative path is looked for in the project's folder."""
-        return cls(load_encoder(Path(__file__).parents[2] / weights), precision=precision)
+        """The encoder in a safetensors file; also one of the package, such as models/weights/encoder.safetensors."""
+        return cls(load_encoder(here_or_packaged(weights)), precision=precision)
 
     @classmethod
     def pretrained(

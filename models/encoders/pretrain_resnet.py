@@ -8,7 +8,6 @@ Axes: B batch, h w places, S sampled pixels of a place, K names of a kind.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
@@ -17,6 +16,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from eqa.data.batches.pixel_labels import UNNAMED
+from eqa.envs.files import here_or_packaged
 from eqa.models.distributed import add_up
 from eqa.models.encoders.cnn import MAX_DEPTH_M, load_encoder
 from eqa.models.encoders.pretrain_cnn import one_cycle
@@ -138,7 +138,7 @@ class ResidualPretraining(pl.LightningModule):
         self.save_hyperparameters()
         self.encoder = ResidualEncoder(height_px, width_px, **(options or {}))
         if start is not None:
-            self.encoder.load_state_dict(load_encoder(Path(__file__).parents[2] / start).state_dict())
+            self.encoder.load_state_dict(load_encoder(here_or_packaged(start)).state_dict())
         self.sizes = dict(zip(KINDS, (num_classes, num_colors, num_rooms), strict=True))
         self.heads = NamingHeads(self.encoder.map_shape[0], self.sizes)
         self.weights = {"class": 1.0, "color": color_weight, "room": room_weight, "depth": depth_weight}

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
+from eqa.envs.files import here_or_packaged
 from eqa.models.evaluation.results import LINES
 from eqa.models.learning.imitation import ANSWERING, CLASSES, OPTIMIZERS, SCHEDULES
 from eqa.models.learning.reinforce import BASELINES
@@ -102,6 +103,7 @@ def one_of(*known: str) -> Rule:
 FLAG = Rule("true or false", lambda v: type(v) is bool)
 TEXT = Rule("a text", lambda v: isinstance(v, str))
 FILE = Rule("a file that is there", lambda v: isinstance(v, str) and Path(v).expanduser().is_file())
+WEIGHTS = Rule("a file that is there", lambda v: isinstance(v, str) and here_or_packaged(v).is_file())
 PLACE = Rule("a file or folder that is there", lambda v: isinstance(v, str) and Path(v).expanduser().exists())
 BATCHES = Rule(
     "a whole number from 1 on, or a share above 0.0 to 1.0",
@@ -118,7 +120,7 @@ RULES: dict[str, Rule] = {
     "patience": whole(1).or_null,
     "save_top_k": whole(1),
     "compile": Rule("true, false or a backend's name", lambda v: isinstance(v, bool | str)),
-    "encoder": FILE,
+    "encoder": WEIGHTS,
     "checkpoint": FILE.or_word("last"),
     "*.checkpoint": FILE.or_word("last").or_null,
     "compare_with": FILE.or_null,
@@ -194,7 +196,7 @@ RULES: dict[str, Rule] = {
     "stages.*.model.max_grad_norm": POSITIVE,
     "stages.*.model.temperature": POSITIVE.or_null,
     "stages.*.model.normalize": FLAG,
-    "stages.*.model.start": FILE.or_null,
+    "stages.*.model.start": WEIGHTS.or_null,
     "stages.*.dropout": number(0, 1, without=[1]),
     "stages.*.options.stop_odds": POSITIVE,
     "stages.*.options.stop": FLAG,

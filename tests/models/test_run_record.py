@@ -34,9 +34,27 @@ def test_the_record_is_whole_from_the_start_and_completed_by_stages(tmp_path):
         "data": {"questions": "abc"},
     }.items() <= end.items()
     assert end["packages"]["torch"] and end["python"].startswith("3.") and "cores" in end["machine"]
-    assert end["command"].startswith("python ")
     assert end["stages"]["navigator"].keys() == {"time_s", "memory_gb"}
     assert end["memory_gb"] == end["stages"]["navigator"]["memory_gb"] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [(["/here/train.py", "seed=1"], "python train.py seed=1"), (["/bin/eqa-train", "seed=1"], "eqa-train seed=1")],
+)
+def test_the_command_is_as_one_would_type_it_again(words, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_record.sys, "argv", words)
+    record(tmp_path)
+    assert read(tmp_path)["command"] == command
+
+
+def test_a_repository_around_an_installed_package_is_not_its_own(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    (tmp_path / "site-packages" / "eqa").mkdir(parents=True)
+    monkeypatch.setattr(run_record, "ROOT", tmp_path / "site-packages" / "eqa")
+    assert commit() == "unknown"
 
 
 def test_a_resumed_run_adds_up_its_times_and_names_each_commit(tmp_path, monkeypatch):
