@@ -6,11 +6,12 @@ results.csv, results-differences.csv, results.tex and plots, and prints a summar
 data, or with the same seed but other numbers are refused. A folder with a report of lines that these runs lack is
 refused, too, unless --force writes over it. --keep FOLDER stores the rows there, packed and small; FOLDER gives the
 same report. --page FILE writes a short page of the results. Without --out, each choice of runs has a folder of its own
-under previews/.
+under previews/. Files that git keeps are written over with --force alone.
 """
 
 import argparse
 import csv
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,7 +72,7 @@ def report(
         write_csv(out / "results-differences.csv", different)
     if page:
         short = results_page(
-            runs, lines, means, different, command=f"python scripts/report.py {_typed(folders)} --page {page}"
+            runs, lines, means, different, command=f"python scripts/report.py {_typed(folders)} --page {page} --force"
         )
         _write(page, short)
     return terminal_tables(lines, means, different, None if pairs else compare_with)
@@ -81,6 +82,20 @@ def own_folder(folders: Sequence[Path]) -> Path:
     """The folder of a report on these runs: `previews/report_il`, `previews/report_il_and_5_more`."""
     first, others = folders[0].resolve().name, len(folders) - 1
     return Path("previews") / (f"report_{first}_and_{others}_more" if others else f"report_{first}")
+
+
+def refuse_tracked(out: Path, *, page: Path | None, kept: Path | None, runs: Sequence[Path]) -> None:
+    """ValueError if git keeps a file that a report would write over."""
+    planned = [out / name for name in ("results.md", "results.csv", "results.tex", "results-differences.csv")]
+    planned += [page] * (page is not None) + [kept / run.name for run in runs if kept is not None]
+    for path in planned:
+        parent = next(folder for folder in path.resolve().parents if folder.is_dir())
+        git = ["git", "-C", str(parent), "ls-files", "--", str(path.resolve())]
+        if subprocess.run(git, check=False, capture_output=True, text=True).stdout:
+            raise ValueError(
+                f"{path}: expected a place for a new file, got one that git keeps; name another with --out, --page or "
+                "--keep, or write over it with --force"
+            )
 
 
 def _typed(folders: Sequence[Path]) -> str:
@@ -108,7 +123,7 @@ def _write(path: Path, text: str) -> None:
         aside.write_text(text.rstrip("\n") + "\n")
 
 
-if __name__ == "__main__":
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="run folders")
     parser.add_argument("--out", type=Path, help="folder for tables and plots (default: one under previews/)")
@@ -119,10 +134,18 @@ if __name__ == "__main__":
     parser.add_argument("--compare-with", default=REFERENCE, help="the agent that every line is compared with")
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar="AGENT", help="these differences only")
     parser.add_argument("--resamples", type=whole(1), default=2000)
-    parser.add_argument("--force", action="store_true", help="write over a report of other lines")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--force", action="store_true", help="write over a report of other lines, and over files that git keeps"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = _arguments()
     out = arguments.out or own_folder(arguments.runs)
     try:
+        if not arguments.force:
+            refuse_tracked(out, page=arguments.page, kept=arguments.keep, runs=arguments.runs)
         shown = report(
             arguments.runs,
             out,
@@ -140,3 +163,7 @@ if __name__ == "__main__":
     if kept:
         console.print(f"kept: {arguments.keep}")
     console.print(f"written: {out / 'results.md'}, and .csv, .tex and plots beside it")
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ from eqa.models.evaluation.plots import draw_training, once_each
 from eqa.models.evaluation.run_tables import intervals
 from eqa.models.evaluation.runs import keep, read_run, read_runs
 from eqa.models.evaluation.tables import tex
-from eqa.scripts.report import own_folder, report
+from eqa.scripts.report import own_folder, refuse_tracked, report
 
 SPAWNS = ("T-10", "T-50 random heading")
 WALKED = ("d_0", "d_T", "d_delta", "d_min", "r_T", "r_e", "stop", "seen", "ep_len", "success", "spl", "collisions")
@@ -480,3 +480,20 @@ def test_the_script_ends_with_the_complaint(tmp_path: Path) -> None:
     script = Path(__file__).parents[3] / "scripts" / "report.py"
     done = subprocess.run([sys.executable, script, tmp_path / "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith("report: ") and "expected a run's folder" in done.stderr
+
+
+def test_files_that_git_keeps_are_not_written_over_unasked(tmp_path: Path) -> None:
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    for name in ("page.md", "docs/results.csv", "kept/il/run.json", "own.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    subprocess.run(["git", "-C", str(tmp_path), "add", "page.md", "docs", "kept"], check=True)
+    free = {"page": tmp_path / "own.md", "kept": tmp_path / "new", "runs": [Path("runs/il")]}
+    refuse_tracked(tmp_path / "previews" / "report_il", **free)
+    for out, places, named in (
+        ("out", {"page": tmp_path / "page.md"}, "page.md"),
+        ("docs", {}, "results.csv"),
+        ("out", {"kept": tmp_path / "kept"}, "kept/il"),
+    ):
+        with pytest.raises(ValueError, match=f"{named}: expected a place for a new file.*--force"):
+            refuse_tracked(tmp_path / out, **{**free, **places})
