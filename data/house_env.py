@@ -3,8 +3,8 @@
     gym.make("eqa/House-v1")
     gym.make_vec("eqa/House-v1", num_envs=64, scale="small", split="val", sensors=("rgb", "depth"), answer=True)
 
-The houses and questions are those of `train.py` with the same scale, seed and style. What is missing is made under
-$EQA_DATA when the first environment is, which takes a minute at scale=tiny.
+The houses and questions are those of `train.py` with the same scale, seed and style. Missing ones are made under
+$EQA_DATA when the first environment is.
 """
 
 from collections.abc import Sequence

@@ -39,8 +39,8 @@ class EQAVectorEnv(VectorEnv):
     Action: MultiDiscrete([A] * N) for the A actions of the world, see `envs.actions`. In houses A is 4, FORWARD is
     0.25 m and a turn is 9 degrees. With `answers`, action A + k stops and gives answer k.
 
-    Reward: `SHAPING` times the geodesic metres by which the action brought the agent nearer to its goal, and `RIGHT` for
-    the right answer. Without `answers` the learner adds the latter, since it knows the answer given.
+    Reward: `SHAPING` times the geodesic metres by which the action brought the agent nearer to its goal, and `RIGHT`
+    for the right answer. Without `answers` the learner adds the latter, since it knows the answer given.
 
     Ends: terminated by STOP and by an answer, truncated after `max_steps`.
 

@@ -1,12 +1,14 @@
 """Serves a page in the browser on which a person walks in the agent's place, or watches the walks of a run again.
 
-    python scripts/play.py                           # or eqa-play: test questions of scale=small, from 30 actions before the target
+    python scripts/play.py                           # test questions of scale=small, from 30 actions before the target
     python scripts/play.py --spawn random --split train scale=tiny   # overrides as for train.py
     python scripts/play.py --run runs/il             # replays that run's walks instead of the person's own
     python scripts/play.py --collect --out runs/human_test           # only joins the walks
 
-Open the printed address. The arrow keys walk and turn, Space stops; then the question is answered. Each walk is written
-to --out/walks at once; the next start goes on with the remaining questions. All walks are joined at the end (Ctrl-C).
+An installed `eqa-play` is the same in any folder. Open the printed address. The arrow keys walk and turn, Space stops;
+then the question is answered. Each walk is written to --out/walks at once; the next start goes on with the remaining
+questions. All walks are joined at the end (Ctrl-C).
+
 --out/demonstrations.h5 is for learning (train.py data.human_walks=..., of --split train). --out/metrics.jsonl is the
 row HumanNav of the results table. Its means are over the walked questions, so compare them with other rows over the
 same ones.

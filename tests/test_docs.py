@@ -95,6 +95,8 @@ def parsed(monkeypatch: pytest.MonkeyPatch, script: str, arguments: list[str]) -
 def test_a_command_of_the_docs_composes_or_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, script, *arguments = shlex.split(command)
     assert (ROOT / script).is_file()
+    if command == "python train.py":  # lists the experiments
+        return
     if script in CONFIG_OF:
         composed(script, arguments)
     else:

@@ -1,4 +1,4 @@
-"""What a person sees of a command: a list of the experiments, one line for a mistake, no folder left behind by one."""
+"""Commands as people meet them: the list of experiments; a mistake takes one line, and leaves no run folder behind."""
 
 import os
 import re
