@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-import eqa  # noqa: F401 (makes eqa/House-v1 known, also where the package is not installed)
+import eqa  # noqa: F401 (makes eqa/House-v1 known)
 
 
 def arguments() -> argparse.Namespace:

@@ -6,21 +6,12 @@ wheel they lie inside it. Neither puts anything called `data` or `models` at the
 
 from pathlib import Path
 
+from gymnasium.envs.registration import register, registry
+
 _here = Path(__file__).parent
 if not (_here / "envs").is_dir():
     __path__.append(str(_here.parent))
 
-
-def register_envs() -> None:
-    """Makes `eqa/House-v1` known to Gymnasium, which calls this itself where the package is installed.
-
-    The environment's modules are imported when one is made.
-    """
-    from gymnasium.envs.registration import register, registry
-
-    if "eqa/House-v1" not in registry:
-        module = "eqa.data.house_env"
-        register("eqa/House-v1", entry_point=f"{module}:HouseEnv", vector_entry_point=f"{module}:make_house_envs")
-
-
-register_envs()
+if "eqa/House-v1" not in registry:  # its modules are imported when one is made
+    _env = "eqa.data.house_env"
+    register("eqa/House-v1", entry_point=f"{_env}:HouseEnv", vector_entry_point=f"{_env}:make_house_envs")
