@@ -55,7 +55,7 @@ def _check_numbers(house: House) -> None:
 
 
 def _not_finite(value: object) -> Iterator[tuple[str, float]]:
-    """Where in a value the numbers are that are not finite, and which they are."""
+    """Places in a value of numbers that are not finite, and these numbers."""
     if isinstance(value, float):
         if not isfinite(value):
             yield "", value

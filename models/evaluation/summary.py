@@ -65,7 +65,10 @@ def _beside_the_question(rows: Sequence[dict], agent: str, spawns: Sequence[str]
 
 
 def _chance(rows: Sequence[dict]) -> float | None:
-    """The mean of 1/k over questions with k different answers; None where one has only one, or some are more frequent."""
+    """The mean of 1/k over questions with k different answers.
+
+    None where a question has one answer only, or one of its answers more often than another.
+    """
     asked: dict[tuple[str, str], Counter] = {}
     for row in rows:
         if row["agent"] == ALONE:
