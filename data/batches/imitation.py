@@ -1,7 +1,7 @@
 """Batches of demonstrations as tensors, for imitation learning of navigator and answerer.
 
-Axes: B batch, T step, N last frames, F feature, L word, A answer. An epoch's batches are a function of (seed, epoch), so
-a resumed run sees the same as an uninterrupted one. For that the trainer reloads dataloaders every epoch.
+Axes: B batch, T step, N last frames, F feature, L word, A answer. An epoch's batches are a function of (seed, epoch),
+so a resumed run sees the same as an uninterrupted one. For that the trainer reloads dataloaders every epoch.
 
 `batch_size` counts over all processes, and each takes its part of every batch. So the number of processes changes the
 speed, but not the result. A part may be empty; it then holds one item that does not count.
