@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from eqa.envs.rendering.light_sheets import Sheets
+from eqa.envs.rendering.light_sheets import Sheets, paired_lumels
 from eqa.envs.rendering.lighting import light_of
 from eqa.envs.rendering.meshes import prepare_meshes
 from eqa.envs.rendering.room_culling import MAX_ROOMS, NO_ROOMS, rooms_of_instances
@@ -51,7 +51,7 @@ class World(NamedTuple):
     sheet_place: np.ndarray  # (K, 6) float32: see `Sheets`
     sheet_size: np.ndarray  # (K, 2) int32
     sheet_start: np.ndarray  # (K,) int64
-    lumels: np.ndarray  # (N,) uint8
+    lumels: np.ndarray  # (N + S,) uint16: see `paired_lumels`
     room_bits: np.ndarray  # (I,) uint64: rooms that the instance reaches into, counted from its scene's first
     room_range: np.ndarray  # (S, 2) int64: rooms; none for a scene whose rooms are not known
     edge_range: np.ndarray  # (R, 2) int64
@@ -108,7 +108,9 @@ class Scratch(NamedTuple):
     row_float: np.ndarray  # (threads, W + PAD) float32: depth of the row being shaded
     row_int: (
         np.ndarray
-    )  # (threads, 4, W + PAD) int32: its texel, light, class | instance << 8, and where its runs start
+    )  # (threads, 8, W + PAD) int32: its texel, class | instance << 8, where its runs start, its light and the light
+    # that it shares; record, first column and one past the last of runs that share it
+    kept: np.ndarray  # (threads, 3) int64: next and number of these runs; 1 in a row that others share
 
 
 class Lens(NamedTuple):
@@ -226,14 +228,14 @@ def _join_meshes(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 def _join_sheets(sheets: list[Sheets], parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Sheets end to end; those of the faces of `parts` count on."""
     first_sheet = np.cumsum([0] + [len(one.start) for one in sheets])
-    first_lumel = np.cumsum([0] + [len(one.lumels) for one in sheets])
+    first_lumel = np.cumsum([0] + [len(one.lumels) + 1 for one in sheets])
     for part, first in zip(parts, first_sheet, strict=False):
         part["face_sheet"] = np.where(part["face_sheet"] < 0, -1, part["face_sheet"] + first).astype(np.int32)
     return {
         "sheet_place": _join([one.place for one in sheets], np.float32, 6),
         "sheet_size": _join([one.size for one in sheets], np.int32, 2),
         "sheet_start": _join([one.start + first_lumel[k] for k, one in enumerate(sheets)], np.int64),
-        "lumels": _join([one.lumels for one in sheets], np.uint8),
+        "lumels": _join([paired_lumels(one) for one in sheets], np.uint16),
     }
 
 
@@ -338,5 +340,6 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         even_light=rows(np.uint8, faces),
         changed=rows(np.uint64, (lens.width + PAD) // 8),
         row_float=rows(np.float32, lens.width + PAD),
-        row_int=rows(np.int32, 4, lens.width + PAD),
+        row_int=rows(np.int32, 8, lens.width + PAD),
+        kept=rows(np.int64, 3),
     )

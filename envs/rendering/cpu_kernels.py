@@ -30,11 +30,15 @@ LANES = 8  # short loops run over whole multiples of this, without a slow remain
 CHUNK = 16  # pixels that share one choice of mip level; more do if it is the same at both ends
 REFRESH_SHARE = 8  # the tiles are brought up to date after 1 / REFRESH_SHARE of the image was painted
 SHEET_STEP = 16  # columns from one exact light to the next on a surface with a sheet
+SHEET_ROWS = 2  # rows that share it
+MOST_APART = 4  # pixels by which a run with a sheet may be longer at an end than the run above that shares its light
+TEXEL, LABEL, STARTS, LIGHT, KEPT = 0, 1, 2, 3, 5  # rows of `Scratch.row_int`; light has two, kept runs have three
 PANE = 2  # of `World.unlit`: shows the outside
 PLANE_M = 0.01  # a camera this near to the plane of a portal sees all that lies behind it
 
 _F = np.float32
 _ZERO, _HALF, _ONE = _F(0), _F(0.5), _F(1)
+_PART = np.array([0, *(1 / n for n in range(1, SHEET_STEP + 1))], np.float32)
 # Without `_nrt` each array slice costs two atomic counts of references, on lines that all threads share: twice as slow.
 _SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
 _INNER = {**_SHARP, "forceinline": True}  # a call would copy the many fields of each array that it passes
@@ -493,9 +497,10 @@ def _fill(corner, n, a, b, c, low, high, record, lens, scissor, depth, ids, tile
         x, base = _F(first) + ox, b * (_F(np.int32(i)) + oy) + c
         whole = (count + LANES - 1) & -LANES
         depth_row, id_row = depth[pixel : pixel + whole], ids[pixel : pixel + whole]
+        end = np.int32(count)
         for j in range(whole):
             value = min(max(a * (_F(np.int32(j)) + x) + base, low), high)
-            if (np.int32(j) < count) & (value > depth_row[j]):
+            if (np.int32(j) < end) & (value > depth_row[j]):
                 depth_row[j] = value
                 id_row[j] = record
     return looked_at
@@ -719,60 +724,98 @@ def _shade_light(q, x, y, z, light, whole):
 @njit(**_INNER)
 @no_type_check
 def _sheet_planes(q, plane, place, out):
-    """out (6,) = planes of row/z and column/z on a sheet, which are linear in u/z, v/z and 1/z."""
+    """out (6,) = planes of 256 row/z and 256 column/z on a sheet, which are linear in u/z, v/z and 1/z."""
     for k in range(3):
-        out[k] = place[0] * q[3 + k] + place[1] * q[6 + k] + place[2] * plane[k]
-        out[3 + k] = place[3] * q[3 + k] + place[4] * q[6 + k] + place[5] * plane[k]
+        out[k] = _F(256) * (place[0] * q[3 + k] + place[1] * q[6 + k] + place[2] * plane[k])
+        out[3 + k] = _F(256) * (place[3] * q[3 + k] + place[4] * q[6 + k] + place[5] * plane[k])
 
 
 @njit(**_INNER)
 @no_type_check
-def _lumel(q, x, y, z, lumels, rows, columns):
-    """Light of a pixel, 0 to 255, bilinear between four lumels of a sheet."""
-    row = min(max((q[0] * x + q[1] * y + q[2]) * z, _ZERO), _F(rows - 1))
-    column = min(max((q[3] * x + q[4] * y + q[5]) * z, _ZERO), _F(columns - 1))
-    i, j = min(np.int64(row), rows - 2), min(np.int64(column), columns - 2)
-    down, right, at = row - _F(i), column - _F(j), i * columns + j
-    a, b = _F(lumels[at]), _F(lumels[at + 1])
-    c, d = _F(lumels[at + columns]), _F(lumels[at + columns + 1])
-    above, below = a + right * (b - a), c + right * (d - c)
-    return above + down * (below - above)
+def _lumel(q, x, to_row, to_column, z, lumels, size):
+    """Light of a pixel, 0 to 256, bilinear between four lumels of a sheet; two are blended by one multiplication."""
+    row = np.int32(min(max((q[0] * x + to_row) * z, _ZERO), _F(np.int32((size[0] - 1) << 8))))
+    column = np.int32(min(max((q[3] * x + to_column) * z, _ZERO), _F(np.int32((size[1] - 1) << 8))))
+    at = np.uint32((row >> np.int32(8)) * size[1] + (column >> np.int32(8)))
+    down, right = np.uint32(row & np.int32(255)), np.uint32(column & np.int32(255))
+    left_pair, right_pair = np.uint32(lumels[at]), np.uint32(lumels[at + np.uint32(1)])
+    above = (left_pair & np.uint32(255)) | (right_pair & np.uint32(255)) << np.uint32(16)
+    below = left_pair >> np.uint32(8) | right_pair >> np.uint32(8) << np.uint32(16)
+    both = np.uint32(np.uint32(above * (np.uint32(256) - down)) + np.uint32(below * down))
+    level = (both & np.uint32(0xFFFF)) * (np.uint32(256) - right) + (both >> np.uint32(16)) * right
+    return _F(np.int32(level)) * _F(256 / 255 / 65536)
 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_sheet(q, x, y, z, lumels, rows, columns, light, phase, count):
+def _shade_sheet(q, x, y, z, lumels, size, light, phase, count):
     """Light of a run of `count` pixels, 0 to 256, from a sheet: exact in each SHEET_STEP-th column and at both ends.
 
-    It is linear between these. `phase`: columns from the last exact one to the run's first.
+    It is linear between these. `phase`: columns from the last exact one to the run's first. Writes up to SHEET_STEP
+    pixels too many.
     """
-    here, first, last = _lumel(q, x, y, z[0], lumels, rows, columns), 0, count - 1
+    to_row, to_column = q[1] * y + q[2], q[4] * y + q[5]
+    here, first, last = _lumel(q, x, to_row, to_column, z[0], lumels, size), 0, count - 1
     while first < last:
         end = min(first + SHEET_STEP - phase, last)
-        there = _lumel(q, x + _F(end), y, z[end], lumels, rows, columns)
-        step = (there - here) / _F(end - first)
+        there = _lumel(q, x + _F(np.int32(end)), to_row, to_column, z[end], lumels, size)
+        step, base = (there - here) * _PART[end - first], here + _HALF
         whole = (end - first + LANES - 1) & -LANES
         part = light[first : first + whole]
         for j in range(whole):
-            level = np.int32(here + step * _F(np.int32(j)) + _HALF)
-            part[j] = level + (level >> np.int32(7))
+            part[j] = np.int32(base + step * _F(np.int32(j)))
         here, first, phase = there, end, 0
-    level = np.int32(here + _HALF)
-    light[last] = level + (level >> np.int32(7))
+    light[last] = np.int32(here + _HALF)
 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_texture(q, x, y, z, texels, size, texel, whole):
-    """Texels of a run of pixels at depths z; `texels` is one mip level, `size` its width."""
-    scale, mask, width = _F(size), np.int32(size - 1), np.int32(size)
+def _keep_run(s, t, record, first, end):
+    """Notes a run that `_share_light` may give to the row below."""
+    k = s.kept[t, 1]
+    runs = s.row_int[t, KEPT:]
+    runs[0, k], runs[1, k], runs[2, k] = record, first, end
+    s.kept[t, 1] = k + 1
+
+
+@njit(**_INNER)
+@no_type_check
+def _share_light(s, t, record, first, end, light):
+    """Copies light from the row above if the same record fills it there but for MOST_APART pixels; returns whether."""
+    runs, count = s.row_int[t, KEPT:], s.kept[t, 1]
+    k = s.kept[t, 0]
+    while k < count and runs[2, k] <= first:
+        k += 1
+    s.kept[t, 0] = k
+    if k < count and runs[0, k] != record:
+        k += 1
+    if k >= count or runs[0, k] != record:
+        return False
+    left, right = runs[1, k], runs[2, k]
+    if left - first > MOST_APART or end - right > MOST_APART or left >= end:
+        return False
+    above, whole = s.row_int[t, LIGHT], (end - first + LANES - 1) & -LANES
+    _copy(above[first : first + whole], light, whole)
+    for j in range(first, left):
+        light[j - first] = above[left]
+    for j in range(right, end):
+        light[j - first] = above[right - 1]
+    return True
+
+
+@njit(**_INNER)
+@no_type_check
+def _shade_texture(q, x, y, z, texels, size_log2, texel, whole):
+    """Texels of a run of pixels at depths z; `texels` is one mip level."""
+    size, shift = 1 << size_log2, np.int32(size_log2)
+    scale, mask = _F(size), np.int32(size - 1)
     u_step, u_base = q[3] * scale, (q[4] * y + q[5]) * scale
     v_step, v_base = -q[6] * scale, -(q[7] * y + q[8]) * scale
     for j in range(whole):
         px = x + _F(np.int32(j))
         column = np.int32(np.floor((u_step * px + u_base) * z[j])) & mask
         row = np.int32(np.floor((v_step * px + v_base) * z[j])) & mask
-        texel[j] = row * width + column
+        texel[j] = row << shift | column
     for j in range(whole):
         texel[j] = texels[np.uint32(texel[j])]
 
@@ -798,12 +841,23 @@ def _tint(rgb, texel, whole):
 @no_type_check
 def _light_row(texel, light, out):
     """out (3 W,) = the packed texels times light / 256."""
-    low, eight, sixteen = np.int32(255), np.int32(8), np.int32(16)
+    outer, inner, eight = np.uint32(0xFF00FF), np.uint32(0xFF00), np.uint32(8)
     for j in range(texel.size):
-        c, level = texel[j], light[j]
-        out[3 * j] = np.uint8((c & low) * level >> eight)
-        out[3 * j + 1] = np.uint8(((c >> eight) & low) * level >> eight)
-        out[3 * j + 2] = np.uint8(((c >> sixteen) & low) * level >> eight)
+        c, level = np.uint32(texel[j]), np.uint32(light[j])
+        red_blue = (np.uint32((c & outer) * level) >> eight) & outer
+        green = (np.uint32((c & inner) * level) >> eight) & inner
+        texel[j] = np.int32(red_blue | green)
+    fours = texel.size >> 2
+    words = out[: 12 * fours].view(np.uint32)
+    for k in range(fours):
+        a, b = np.uint32(texel[4 * k]), np.uint32(texel[4 * k + 1])
+        c, d = np.uint32(texel[4 * k + 2]), np.uint32(texel[4 * k + 3])
+        words[3 * k] = a | b << np.uint32(24)
+        words[3 * k + 1] = b >> eight | c << np.uint32(16)
+        words[3 * k + 2] = c >> np.uint32(16) | d << eight
+    for j in range(4 * fours, texel.size):
+        for k in range(3):
+            out[3 * j + k] = np.uint8(texel[j] >> np.int32(8 * k))
 
 
 @njit(**_INNER)
@@ -834,10 +888,10 @@ def _find_runs(ids, width, changed, starts):
 @no_type_check
 def _show_outside(outside, first, turn, texel, light, whole):
     """Texels and light of pixels, from `first` on, that show the outside turned by `turn` columns."""
-    column, row_start = outside.column[first : first + whole], outside.row_start[first : first + whole]
-    last = np.int32(outside.num_columns - 1)
+    place, in_row = outside.place[first : first + whole], np.int32(outside.num_columns - 1)
     for j in range(whole):
-        texel[j] = outside.texels[np.uint32(row_start[j] + ((column[j] + turn) & last))]
+        at = place[j]
+        texel[j] = outside.texels[np.uint32((at & ~in_row) | ((at + turn) & in_row))]
     _fill_run(light, np.int32(256), whole)
 
 
@@ -868,11 +922,15 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run, outside, pixel, 
         level = np.int32(s.even_light[t, record])
         _fill_run(light, level + (level >> np.int32(7)), whole)
     elif s.state[t, record] & 8:
-        sheet = np.int64(world.face_sheet[face])
-        rows, columns = np.int64(world.sheet_size[sheet, 0]), np.int64(world.sheet_size[sheet, 1])
-        start = world.sheet_start[sheet]
-        lumels = world.lumels[start : start + rows * columns]
-        _shade_sheet(s.on_sheet[t, record], x, y, z, lumels, rows, columns, light, column % SHEET_STEP, count)
+        end = column + count
+        if s.kept[t, 2] or not _share_light(s, t, record, column, end, light):
+            sheet = np.int64(world.face_sheet[face])
+            lumels = world.lumels[world.sheet_start[sheet] :]
+            _shade_sheet(
+                s.on_sheet[t, record], x, y, z, lumels, world.sheet_size[sheet], light, column % SHEET_STEP, count
+            )
+            if s.kept[t, 2]:
+                _keep_run(s, t, record, column, end)
     else:
         _shade_light(q, x, y, z, light, whole)
     if texture < 0:
@@ -888,11 +946,10 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run, outside, pixel, 
         while last - first > CHUNK and _mip_level(plane, q, x + _F(last - 1), y, iz[last - 1], size_log2) != level:
             last = first + max(CHUNK, (last - first) >> 1)
         start = world.texel_start[texture] + ((4 << 2 * size_log2) - (4 << 2 * (size_log2 - level))) // 3
-        size = 1 << (size_log2 - level)
-        texels = world.texels[start : start + size * size]
+        texels = world.texels[start : start + (1 << 2 * (size_log2 - level))]
         part = (last - first + LANES - 1) & -LANES
         end = first + part
-        _shade_texture(q, x + _F(first), y, z[first:end], texels, size, texel[first:end], part)
+        _shade_texture(q, x + _F(first), y, z[first:end], texels, size_log2 - level, texel[first:end], part)
         first = last
     if rgb[0] != 255 or rgb[1] != 255 or rgb[2] != 255:
         _tint(rgb, texel, whole)
@@ -900,15 +957,18 @@ def _shade_run(world, s, t, record, i, x, y, count, whole, run, outside, pixel, 
 
 @njit(**_INNER)
 @no_type_check
-def _shade_row(world, s, t, first_pixel, y, ox, width, outside, turn, coloured):
+def _shade_row(world, s, t, first_pixel, y, ox, width, outside, turn, exact, coloured):
     """Fills the row's texels and light (if `coloured`) and its packed class and instance numbers, run by run.
 
     A run is written in whole LANES; the next run overwrites its excess.
     """
     pad = width + LANES
     ids, iz = s.record[t, first_pixel : first_pixel + pad], s.inverse_depth[t, first_pixel : first_pixel + pad]
-    z, starts = s.row_float[t], s.row_int[t, 3]
-    texel, light, labels = s.row_int[t, 0], s.row_int[t, 1], s.row_int[t, 2]
+    z, starts = s.row_float[t], s.row_int[t, STARTS]
+    texel, light, labels = s.row_int[t, TEXEL], s.row_int[t, LIGHT if exact else LIGHT + 1], s.row_int[t, LABEL]
+    s.kept[t, 0], s.kept[t, 2] = 0, exact
+    if exact:
+        s.kept[t, 1] = 0
     order, rank = s.order[t], s.rank[t]
     for k in range(_find_runs(ids, width, s.changed[t], starts)):
         first, count = starts[k], starts[k + 1] - starts[k]
@@ -934,7 +994,7 @@ def _shade_view(world, view, lens, s, t, outside, wanted, rgb, depth, class_id, 
     """Writes the wanted images of one view from the visibility buffer."""
     width = lens.width
     ox, oy = _HALF - _F(width) * _HALF, _HALF - _F(lens.height) * _HALF
-    z, labels = s.row_float[t], s.row_int[t, 2]
+    z, labels = s.row_float[t], s.row_int[t, LABEL]
     by_record = wanted[0] or wanted[2] or wanted[3]
     turn = np.int32(np.rint(np.arctan2(view[2], view[0]) / (2 * np.pi) * outside.num_columns))
     for i in range(lens.height):
@@ -942,10 +1002,11 @@ def _shade_view(world, view, lens, s, t, outside, wanted, rgb, depth, class_id, 
         if wanted[0] or wanted[1]:
             for j in range(iz.size):
                 z[j] = _ONE / iz[j] if iz[j] > _ZERO else _ZERO
+        exact = i % SHEET_ROWS == 0
         if by_record:
-            _shade_row(world, s, t, i * width, _F(np.int32(i)) + oy, ox, width, outside, turn, wanted[0])
+            _shade_row(world, s, t, i * width, _F(np.int32(i)) + oy, ox, width, outside, turn, exact, wanted[0])
         if wanted[0]:
-            _light_row(s.row_int[t, 0, :width], s.row_int[t, 1], rgb[i])
+            _light_row(s.row_int[t, TEXEL, :width], s.row_int[t, LIGHT if exact else LIGHT + 1], rgb[i])
         if wanted[1]:
             _copy(z, depth[i], width)
         if wanted[2]:

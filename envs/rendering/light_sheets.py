@@ -9,12 +9,13 @@ Axes: F faces, G meshes, K sheets, N lumels.
 from typing import NamedTuple, no_type_check
 
 import numpy as np
+from jaxtyping import UInt16
 from numba import njit
 
 from eqa.envs.rendering.light_grid import brightness, level_at
 from eqa.envs.rendering.scene import Meshes
 
-LUMEL_M = 0.12
+LUMEL_M = 0.15
 _LEAST_M2 = 0.1  # smaller surfaces have light in their corners only
 _SAME_M = 1e-4
 
@@ -42,11 +43,28 @@ def lay_sheets(meshes: Meshes, chosen: np.ndarray, grid) -> Sheets:
     if not len(chosen):
         return Sheets(sheets.of_face, *(array[:0] for array in sheets[1:]))
     arrays = meshes.vertices, meshes.normals, meshes.uv, meshes.faces, meshes.face_slot, meshes.face_range
-    spacing_m = max(LUMEL_M, 0.8 * grid.cell_m)
+    spacing_m = max(LUMEL_M, grid.cell_m)
     count, size = _lay(*arrays, chosen, grid, spacing_m, sheets)
     lumels = np.empty(size, np.uint8)
     _lay(*arrays, chosen, grid, spacing_m, sheets._replace(lumels=lumels))
     return Sheets(sheets.of_face, *(array[:count].copy() for array in sheets[1:4]), lumels)
+
+
+def paired_lumels(sheets: Sheets) -> UInt16[np.ndarray, " pairs"]:
+    """Each lumel and the one below it, as lumel | below << 8; those of the last row are alone. One is spare."""
+    paired = np.zeros(len(sheets.lumels) + 1, np.uint16)
+    _pair(sheets.size, sheets.start, sheets.lumels, paired)
+    return paired
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+@no_type_check
+def _pair(size, start, lumels, paired):
+    for k in range(len(start)):
+        columns, first = size[k, 1], start[k]
+        last = first + (size[k, 0] - 1) * columns
+        for at in range(first, last + columns):
+            paired[at] = np.uint16(lumels[at] | lumels[at + columns if at < last else at] << 8)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

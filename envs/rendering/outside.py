@@ -12,7 +12,7 @@ from jaxtyping import Float, Int32, UInt8
 
 from eqa.envs.rendering.camera import Camera
 
-COLUMNS, ROWS = 2048, 512  # of the panorama: all round, and from the nadir to the zenith, finer near the horizon
+COLUMNS, ROWS = 1024, 256  # of the panorama: all round, and from the nadir to the zenith, finer near the horizon
 
 # sRGB at elevation -90, just below 0, just above 0 and 90 degrees.
 _GROUND, _FIELDS, _HAZE, _ZENITH = (118, 132, 92), (168, 176, 150), (214, 228, 240), (112, 164, 222)
@@ -22,9 +22,8 @@ _HILLS, _TREES, _TREES_AGAIN = (166, 184, 190), (112, 136, 96), (92, 116, 80)
 class Outside(NamedTuple):
     """Places in the panorama for the pixels of one camera, row after row, some spare ones at the end."""
 
-    column: np.ndarray  # (H * W + spare,) int32: at heading 0
-    row_start: np.ndarray  # (H * W + spare,) int32: of the pixel's row in `texels`
-    texels: np.ndarray  # packed colours r | g << 8 | b << 16; the number of columns is a power of two
+    place: np.ndarray  # (H * W + spare,) int32: in `texels`, at heading 0
+    texels: np.ndarray  # packed colours r | g << 8 | b << 16, row after row; the number of columns is a power of two
     num_columns: int
 
 
@@ -36,16 +35,15 @@ def outside_of(camera: Camera, spare: int) -> Outside:
     up = y * np.cos(camera.pitch_rad) + z * np.sin(camera.pitch_rad)
     ahead = z * np.cos(camera.pitch_rad) - y * np.sin(camera.pitch_rad)
     right = np.arctan2(np.broadcast_to(x, (camera.height_px, camera.width_px)), ahead)
-    column = np.floor(right / (2 * np.pi) * COLUMNS).astype(np.int32)
+    column = np.floor(right / (2 * np.pi) * COLUMNS).astype(np.int32) % COLUMNS
     row = _row_of(np.arcsin(up / np.sqrt(x * x + y * y + z * z)))
-    return Outside(*(np.append(part.ravel(), np.zeros(spare, np.int32)) for part in (column, row * COLUMNS)),
-                   panorama(), COLUMNS)  # fmt: skip
+    place = np.append((row * COLUMNS + column).ravel(), np.zeros(spare, np.int32))
+    return Outside(place, panorama(), COLUMNS)
 
 
 def plain_outside(packed: int, num_pixels: int) -> Outside:
     """An outside of one colour."""
-    place = np.zeros(num_pixels, np.int32)
-    return Outside(place, place, np.full(1, packed, np.int32), 1)
+    return Outside(np.zeros(num_pixels, np.int32), np.full(1, packed, np.int32), 1)
 
 
 def _row_of(elevation_rad: Float[np.ndarray, "..."]) -> Int32[np.ndarray, "..."]:
@@ -95,7 +93,20 @@ def _waves(azimuth: np.ndarray, numbers: tuple, heights: tuple) -> np.ndarray:
 
 
 def _clouds(share: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
-    """Brightness that faint, long clouds add."""
-    slow = _waves(azimuth + 2.2 * share, (3, 5, 8, 13), (1, 0.8, 0.6, 0.5))
-    fast = _waves(azimuth - 1.3 * share, (21, 34, 55), (0.4, 0.3, 0.2)) * np.sin(23 * share)
-    return 26 * np.clip(slow * np.sin(9 * share + slow) + fast - 0.6, 0, 1) * np.clip(6 * share * (1 - share), 0, 1)
+    """Brightness that faint clouds add: smooth noise of four sizes (Perlin 1985), where it is above its mean."""
+    dice, total = np.random.default_rng(0), 0.0
+    for size in range(4):
+        rows, columns = 6 << size, 9 << size
+        total = (
+            total + _noise(dice.random((rows + 2, columns)), share * rows, azimuth / (2 * np.pi) * columns) / 2**size
+        )
+    return 40 * np.clip(1.6 * (total - 1.0), 0, 1) * np.clip(6 * share * (1 - share), 0, 1)
+
+
+def _noise(grid: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Values of a grid, smooth between its points; it is endless sideways."""
+    row = np.clip(row, 0, len(grid) - 2)
+    i, j = np.floor(row).astype(int), np.floor(column).astype(int)
+    down, right = (3 * t**2 - 2 * t**3 for t in (row - i, column - j))
+    upper, lower = (grid[i + k, j] * (1 - right) + grid[i + k, (j + 1) % grid.shape[1]] * right for k in (0, 1))
+    return upper * (1 - down) + lower * down
