@@ -21,6 +21,7 @@ from eqa.envs.rendering.scene import Instances, Light, Materials, Meshes, Scene
 
 _CLASS_ID = {name: number for number, name in enumerate(CLASSES)}
 CLEARANCE_M = 0.25  # walks keep their middle this far from things where they can; an agent's radius is 0.1 m
+_DARKEST_RGB = 46  # black paint sends back 3 % of light, so that faces differ
 _SKY_SIZE_M = (9.0, 3.4)
 _GLOWING = {"unlit": 1, "pane": 2}  # prefixes of materials, and their `Materials.unlit`
 
@@ -108,8 +109,10 @@ def _instances(rows: list[tuple]) -> Instances:
 
 
 def _join(materials: list[Materials]) -> Materials:
+    rgb = np.concatenate([m.rgb for m in materials])
+    lift = np.maximum(0, _DARKEST_RGB - rgb.max(axis=1, keepdims=True).astype(np.int64))
     return Materials(
-        np.concatenate([m.rgb for m in materials]),
+        (rgb + lift).astype(np.uint8),
         np.concatenate([m.texture for m in materials]),
         np.concatenate([m.unlit for m in materials]),
     )

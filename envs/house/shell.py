@@ -28,8 +28,10 @@ from eqa.envs.house.house import House, Opening
 HORIZON_M = 1.0
 _TRIM = "#f3f1ea"
 _CASING_M = (0.08, 0.016)  # width and thickness of the frame round a door
+_RIM_M = 0.06  # of a window seen from outside
 _SKIRTING_M = (0.09, 0.014)  # height and thickness
 _LEAVES = ("#f0eee8", "#e6dfd0", "#8a5a34", "#6b4226", "#b98a58", "#4f5b66")
+_GLASS = ("#a9bac6", "#7f919d")  # a window seen from outside: the sky and the ground that it mirrors
 _GATES = ("#d9dadb", "#8f3b33", "#59636b", "#e9e4d4")
 _SKIES = ("blue_sky", "cloudy", "blue_sky")
 
@@ -214,7 +216,7 @@ def _parapet(house: House, room: int, side: Side, part: Part) -> None:
 
 def _facade(house: House, surface: str) -> Part:
     """The outer faces of all outer walls, windows and doors as flat pictures; seen from what is open to the sky."""
-    part = Part("wall", -1, [surface, "unlit:blue_sky", _LEAVES[0]])
+    part = Part("wall", -1, [surface, _TRIM, _LEAVES[0], *_GLASS])
     for place, wall in enumerate(house.walls):
         if -1 not in wall.rooms:
             continue
@@ -224,13 +226,28 @@ def _facade(house: House, surface: str) -> Part:
         for opening in house.openings:
             if opening.wall == place:
                 start, end = opening.offset_m - opening.width_m / 2, opening.offset_m + opening.width_m / 2
-                look = part.materials[1 if opening.kind == "window" else 2]
+                is_window = opening.kind == "window"
+                look = _TRIM if is_window else _LEAVES[0]
                 pictures.append((start, end, half + 0.005, opening.bottom_m, opening.top_m, look))
+                pictures += _glass(opening, half + 0.01) if is_window else []
         side = 1 if wall.rooms[0] == -1 else -1  # outside is on the wall's left, or on its right
         for start, end, out, bottom, top, material in pictures:
             ends = (wall_point(wall, start, side * out), wall_point(wall, end, side * out))
             part.upright(*ends[::side], bottom, top, part.slot(material))
     return part
+
+
+def _glass(opening: Opening, out: float) -> list[tuple]:
+    """Pictures of a window's panes, one or two beside each other; the sky is in the larger part of each."""
+    rim, panes = _RIM_M, 1 if opening.width_m < 0.9 else 2
+    low, high = opening.bottom_m + rim, opening.top_m - rim
+    middle, wide = low + 0.4 * (high - low), (opening.width_m - rim) / panes
+    first = opening.offset_m - opening.width_m / 2 + rim
+    return [
+        (first + k * wide, first + (k + 1) * wide - rim, out, bottom, top, glass)
+        for k in range(panes)
+        for bottom, top, glass in ((middle, high, _GLASS[0]), (low, middle, _GLASS[1]))
+    ]
 
 
 def _corner_m(house: House, place: int, end: Point) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 CELL_M = 0.15
-MOST_CELLS = 3_000_000  # larger scenes have larger cells
+MOST_CELLS = 450_000  # larger scenes have larger cells, so that baking takes no longer
 REACH_M = 0.55  # distance at which a surface has lost 63 % of its shadow
 LAMP = 0.45  # radiance of a glowing surface; that of the sky is 1
 # Directions: all exchanges of coordinates and signs of these, 24 and 72. Fewer let a window throw rays on the floor.
@@ -27,8 +27,10 @@ _PAD = 2  # cells of air round the scene
 _AIR, _SOLID, _LAMP, _SKY = 0, 1, 2, 3  # a greater one wins a cell
 
 # Light of a cell's side: nearness x (indoors with no window in sight + daylight).
-_DARKEST, _INDOORS, _DAYLIGHT, _HALF_DAYLIGHT = 0.36, 1.06, 0.40, 0.18
-_LEAST = 0.55  # of a place without air, as inside things
+_INDOORS, _DAYLIGHT, _HALF_DAYLIGHT = 1.06, 0.40, 0.18
+# The least nearness. Things seem to stand on a floor only where it is dark under them; ceilings are lit from below.
+_DARKEST = (0.2, 0.7, 0.36, 0.36, 0.36, 0.36)
+_LEAST, _LEAST_ON_CEILINGS = 0.55, 0.9  # of a place without air, as inside things or where a curtain touches
 _OFF_CELLS = 0.75  # a surface takes the light of the air this far in front of it
 _MUCH_AIR = 0.5  # with less air than this near by, the air aside counts
 
@@ -196,9 +198,10 @@ def _add(weight, arriving, total):
 def _combine(near, day, near_sum, day_sum, level):
     """level = nearness x (indoors + daylight), daylight with a soft limit."""
     per_near, per_day = np.float32(1 / near_sum), np.float32(1 / day_sum)
-    darkest, indoors = np.float32(_DARKEST), np.float32(_INDOORS)
+    indoors = np.float32(_INDOORS)
     daylight, half = np.float32(_DAYLIGHT), np.float32(_HALF_DAYLIGHT)
     for side in range(6):
+        darkest = np.float32(_DARKEST[side])
         for y in range(level.shape[0]):
             for z in range(level.shape[1]):
                 for x in range(level.shape[2]):
@@ -230,7 +233,9 @@ def level_at(grid, x, y, z, nx, ny, nz):
                 share = 0.5 * (_MUCH_AIR - weight)
                 total += share * light
                 weight += share * air
-    return total / weight if weight > 1e-3 else _LEAST
+    if weight > 1e-3:
+        return total / weight
+    return _LEAST_ON_CEILINGS if ny < -0.5 else _LEAST
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

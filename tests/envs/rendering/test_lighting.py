@@ -12,7 +12,7 @@ import numpy as np
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.light_grid import fill_grid, level_at
+from eqa.envs.rendering.light_grid import _DARKEST, fill_grid, level_at
 from eqa.envs.rendering.lighting import light_of
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Light, Scene
@@ -78,7 +78,7 @@ def test_openness_agrees_with_rays_sent_in_all_directions():
         distance = (np.where(ways > 0, half - at, -half - at) / ways).min(axis=1)
         near = 1 - np.average(np.exp(-distance / 0.55), weights=ways[:, 1])
         level = level_at(grid, place[0], 0.0, place[2], 0.0, 1.0, 0.0)
-        assert abs(level - (0.36 + 0.64 * near) * 1.06) < 0.1
+        assert abs(level - (_DARKEST[0] + (1 - _DARKEST[0]) * near) * 1.06) < 0.1
 
 
 def test_light_is_baked_when_colours_are_first_asked_for_and_kept():
