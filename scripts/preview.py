@@ -150,7 +150,7 @@ def _drawn_views(
     """The agent's views, wider than the agent's, under captions."""
     poses: Sequence[Pose] = [view.pose for view in views]
     width, height = VIEW_PX
-    renderer = Renderer(Camera(height, width), ("rgb", "instance_id"))
+    renderer = Renderer(Camera(height, width, samples=2), ("rgb", "instance_id"))
     renderer.load([scene])
     images = renderer.render(np.zeros(len(poses), np.int32), np.array(poses).reshape(-1, 4))
     drawn = []

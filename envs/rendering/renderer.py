@@ -19,6 +19,8 @@ from eqa.envs.rendering.scene import Scene
 
 SENSORS: dict[str, type] = {"rgb": np.uint8, "depth": np.float32, "class_id": np.uint8, "instance_id": np.uint16}
 
+_FINE_VIEWS = 16  # drawn at once if pixels have samples, to bound memory
+
 
 class Renderer:
     """Renderer of the scenes of the last `load`. Each call itself uses all of Numba's threads.
@@ -36,8 +38,9 @@ class Renderer:
         self.camera = camera or Camera()
         self.sensors = known_sensors(sensors)
         self.num_scenes = 0
-        self._lens = Lens(self.camera.width_px, self.camera.height_px, self.camera.focal_px, self.camera.near_m)
-        self._outside = outside_of(self.camera, PAD)
+        fine = self.camera.fine()
+        self._lens = Lens(fine.width_px, fine.height_px, fine.focal_px, fine.near_m)
+        self._outside = outside_of(fine, PAD)
         self._scenes: Sequence[Scene] = ()
         self._world: World | None = None
         self._has_light = False
@@ -107,23 +110,27 @@ class Renderer:
         asked = self.sensors if sensors is None else known_sensors(sensors)
         if "rgb" in asked and not self._has_light:
             self._prepare(self._scenes, coloured=True)
-        num, size = len(views), (self.camera.height_px, self.camera.width_px)
-        images, unused = {}, []
-        for name, kind in SENSORS.items():
-            shape = (num, *size, 3) if name == "rgb" else (num, *size)
-            if name not in asked:
-                unused.append(np.empty((1,) * len(shape), kind))
-            elif out is None:
-                images[name] = np.empty(shape, kind)
-            else:
-                images[name] = _checked(name, out.get(name), shape, kind)
-        unused = iter(unused)
-        targets = [images[name] if name in images else next(unused) for name in SENSORS]
+        size = self.camera.height_px, self.camera.width_px
+        images = {name: _target(name, len(views), size, out) for name in SENSORS if name in asked}
+        if self.camera.samples == 1:
+            self._draw(scene_index, views, images)
+        for first in range(0, len(views) if self.camera.samples > 1 else 0, _FINE_VIEWS):
+            part = slice(first, first + _FINE_VIEWS)
+            num = len(views[part])
+            fine = {name: _target(name, num, (self._lens.height, self._lens.width), None) for name in images}
+            self._draw(scene_index[part], views[part], fine)
+            for name, image in images.items():
+                image[part] = _reduced(name, fine[name], self.camera.samples)
+        return images
+
+    def _draw(self, scene_index: np.ndarray, views: np.ndarray, images: dict[str, np.ndarray]) -> None:
+        """Writes all samples of the views into `images`."""
+        unused = {name: np.empty((1,) * (3 + (name == "rgb")), kind) for name, kind in SENSORS.items()}
+        targets = [images.get(name, unused[name]) for name in SENSORS]
         targets[0] = targets[0].reshape(*targets[0].shape[:2], -1)
         wanted = np.array([name in images for name in SENSORS])
-        if num:
+        if len(views):
             draw(self._world, self._lens, scene_index, views, self._scratch, self._outside, wanted, *targets)
-        return images
 
 
 def known_sensors(sensors: Sequence[str]) -> tuple[str, ...]:
@@ -131,6 +138,23 @@ def known_sensors(sensors: Sequence[str]) -> tuple[str, ...]:
     if not sensors or not set(sensors) <= set(SENSORS):
         raise ValueError(f"sensors: expected some of {', '.join(SENSORS)}, got {list(sensors)}")
     return tuple(sensors)
+
+
+def _target(name: str, num: int, size: tuple[int, int], out: Mapping[str, np.ndarray] | None) -> np.ndarray:
+    """An image of `num` views of a size to write into: that of `out` if it is given."""
+    shape = (num, *size, 3) if name == "rgb" else (num, *size)
+    return np.empty(shape, SENSORS[name]) if out is None else _checked(name, out.get(name), shape, SENSORS[name])
+
+
+def _reduced(name: str, fine: np.ndarray, samples: int) -> np.ndarray:
+    """Images of pixels from those of their samples: the rounded mean of colours, else one sample."""
+    if name != "rgb":
+        return fine[:, samples // 2 :: samples, samples // 2 :: samples]
+    total = np.zeros((len(fine), fine.shape[1] // samples, fine.shape[2] // samples, 3), np.uint16)
+    for i in range(samples):
+        for j in range(samples):
+            total += fine[:, i::samples, j::samples]
+    return (total + samples**2 // 2) // samples**2
 
 
 def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:

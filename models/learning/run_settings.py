@@ -148,6 +148,7 @@ RULES: dict[str, Rule] = {
     "data.encode.*": TEXT,
     # the world, and an agent to play
     "*.camera.*_px": whole(1, 8192),
+    "*.camera.samples": whole(1, 4),
     "*.camera.vertical_fov_deg": number(0, 180, without=[0, 180]),
     **dict.fromkeys(("*.camera.height_m", "*.camera.near_m"), POSITIVE),
     "*.camera.pitch_rad": number(-math.pi / 2, math.pi / 2),

@@ -591,3 +591,24 @@ def test_a_sliver_less_high_than_rounding_stays_between_its_corners(corners: int
     first, end = _triangle_spans(corner, *arguments) if corners == 3 else _polygon_spans(corner, 4, *arguments)
     assert (first, end) == (112, 113)
     assert 111 <= left[112] <= right[112] <= 143
+
+
+@pytest.mark.parametrize("samples", [2, 3])
+def test_samples_are_pixels_of_a_larger_frame_whose_colours_are_averaged(samples):
+    scene = make_scene(make_assets([box()]), [(0, np.eye(3), np.array([0.3, 0.9, -2.0]))])
+    camera = Camera(20, 24, samples=samples)
+    poses = np.array([(0.0, 0.0, 0.0, 0.1 * n) for n in range(19)])
+    images = []
+    for one in (camera, camera.fine()):
+        renderer = Renderer(one)
+        renderer.load([scene])
+        images.append(renderer.render(np.zeros(19, np.int64), poses))
+    coarse, fine = images
+    for n in (0, 17):
+        for row, column in ((3, 5), (10, 12), (11, 7), (19, 23)):
+            block = np.s_[n, row * samples : (row + 1) * samples, column * samples : (column + 1) * samples]
+            mean = np.floor(fine["rgb"][block].reshape(-1, 3).mean(axis=0) + 0.5)
+            np.testing.assert_array_equal(coarse["rgb"][n, row, column], mean)
+            for name in ("depth", "class_id", "instance_id"):
+                assert coarse[name][n, row, column] == fine[name][block][samples // 2, samples // 2]
+    assert coarse["instance_id"].any() and not coarse["instance_id"].all()
