@@ -197,7 +197,7 @@ def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(row
 def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) -> None:
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
+    evaluation._answers = lambda who, of, prior, *frames: seen.append(frames[0]) or answers(who, of, prior, *frames)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     del evaluation._answers
     for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
@@ -214,7 +214,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
     monkeypatch.setattr(
         evaluation,
         "_answers",
-        lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask),
+        lambda who, of, prior, *frames: seen.append(frames[0]) or answers(who, of, prior, *frames),
     )
     monkeypatch.setattr(evaluation.agent.answerer, "earlier_frames", back)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
@@ -232,7 +232,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
 
     seen = []
     answers = evaluation._answers
-    evaluation._answers = lambda who, of, features, mask: seen.append(features) or answers(who, of, features, mask)
+    evaluation._answers = lambda who, of, prior, *frames: seen.append(frames[0]) or answers(who, of, prior, *frames)
     rows = evaluation.play({"stopper": Stopper()}, ("T-10",))
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
@@ -288,6 +288,7 @@ def test_a_long_name_leaves_every_number_of_a_table_to_be_read(rows: list[dict])
 
 def test_an_answer_of_another_kind_is_never_given(evaluation: Evaluation) -> None:
     answers, asked = evaluation.agent.vocabulary.answers, [e.question for e in evaluation.demos.episodes]
+    prior = evaluation.agent.vocabulary.log_prior(asked)
 
     class Always(nn.Module):
         def __init__(self, answer: str) -> None:
@@ -298,5 +299,5 @@ def test_an_answer_of_another_kind_is_never_given(evaluation: Evaluation) -> Non
             return self.scores.repeat(len(questions), 1)
 
     for answer in answers:
-        said = [one["predicted"] for one in evaluation._answers(Always(answer), evaluation.demos.episodes, None)]
+        said = [one["predicted"] for one in evaluation._answers(Always(answer), evaluation.demos.episodes, prior)]
         assert said == ["white" if question.startswith("what color") else "living room" for question in asked]

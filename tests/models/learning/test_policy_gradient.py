@@ -124,7 +124,7 @@ def walked(given: list[Course], navigator: Pacman, *, truncated: bool = False) -
     return Rollout(
         batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
-        rewards=rewards.float(), answers=none, last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
+        rewards=rewards.float(), answers=none, prior=torch.zeros(num, 2), last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
         correct=none > 0, seen=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
         entered=np.zeros(num, bool), poses=[], state=state, shared=(everybody, everybody),
     )  # fmt: skip
@@ -340,8 +340,9 @@ def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
     module = learner(answerer_lr=0.5, microbatch_size=3)
     rollout = walked(courses()[::20], module.navigator)
     seen = torch.randn(len(rollout.answers), 5, FEATURES, generator=torch.Generator().manual_seed(1))
-    rollout = replace(rollout, last_frames=seen, answers=torch.arange(len(seen)) % 2)
-    said = module.answerer(seen.double(), rollout.batch["questions"])
+    prior = torch.randn(len(seen), 2, generator=torch.Generator().manual_seed(2))
+    rollout = replace(rollout, last_frames=seen, answers=torch.arange(len(seen)) % 2, prior=prior)
+    said = module.answerer(seen.double(), rollout.batch["questions"]) + prior
     expected = slow_gradients(module, F.cross_entropy(said, rollout.answers))
     module._learn(rollout, compare=False)
     same(module.steps.taken[0], expected, of="answerer.")
