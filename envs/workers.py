@@ -4,6 +4,7 @@ Each worker has a pipe of its own, and gets its next items when it gives back th
 no queue of them: nothing could be waited for after a signal has ended it in the middle.
 """
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import TypeVar
 
@@ -23,6 +25,7 @@ import numba
 Result = TypeVar("Result")
 CHUNK = 4  # items that are handed over at once
 LEAST_A_WORKER = 8  # items; with fewer, starting a worker takes longer than it saves
+_running: list[list[BaseProcess]] = []  # workers of each work
 
 
 def in_workers(task: Callable[..., Result], *columns: Sequence, workers: int | None = None) -> Iterator[Result]:
@@ -75,15 +78,31 @@ def _started(task: Callable, number: int) -> Iterator[list[Connection]]:
                 workers.append(worker)
                 pipes.append(ours)
 
+    _running.append(workers)
     try:
         with ThreadPoolExecutor(1) as beside:  # handlers of signals run in the main thread: none cuts a start in two
             beside.submit(start).result()
         yield pipes
     finally:
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.join(timeout=1)
+        if workers:  # none are left where the interpreter ends: `_end_all` was there before
+            _end(workers)
+
+
+def _end(workers: list[BaseProcess]) -> None:
+    """Kills the workers of a work, and waits for them."""
+    _running.remove(workers)
+    for worker in workers:
+        worker.kill()
+    for worker in workers:
+        worker.join(timeout=1)
+    workers.clear()
+
+
+@atexit.register
+def _end_all() -> None:
+    """An interpreter that ends takes its modules apart, that of signals among them, before it leaves a work's loop."""
+    for workers in list(_running):
+        _end(workers)
 
 
 @contextmanager
