@@ -1,6 +1,6 @@
 """PPO in one file on eqa/House-v1, after CleanRL's ppo.py: walks to a target, stops and answers, from pixels and words.
 
-python docs/ppo_example.py                          # tiny houses, a quarter of an hour on two cores
+python docs/ppo_example.py                          # tiny houses, ten actions before the target
 python docs/ppo_example.py --scale small --num-envs 64 --total-steps 2000000
 """
 
