@@ -101,7 +101,7 @@ def _end(workers: list[BaseProcess]) -> None:
 @atexit.register
 def _end_all() -> None:
     """An interpreter that ends takes its modules apart, that of signals among them, before it leaves a work's loop."""
-    for workers in list(_running):
+    for workers in _running:
         _end(workers)
 
 
