@@ -36,7 +36,7 @@ def main() -> None:
             if arguments.html:
                 paths = [write_page(house, arguments.out, catalog, _questions(house, arguments))]
             else:
-                paths = write_house(house, arguments.out, catalog)
+                paths = write_house(house, arguments.out, catalog, relightable=arguments.relightable)
             seconds = perf_counter() - start
             large = [path for path in paths if path.suffix in (".glb", ".html")]
             sizes = ", ".join(f"{path.name} {path.stat().st_size / 1e6:.1f} MB" for path in large)
@@ -55,12 +55,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=whole(1), default=1, help="houses of the split")
     parser.add_argument("--out", type=Path, default=Path("exported"))
     parser.add_argument("--html", action="store_true", help="write web pages instead, one for each house")
+    parser.add_argument("--relightable", action="store_true", help="<id>.glb without our light, for a viewer's lamps")
     parser.add_argument(
         "--questions", type=whole(0), metavar="N", help=f"questions of a page, 0 for none (default: {NUM_QUESTIONS})"
     )
     arguments = parser.parse_args()
     if arguments.questions is not None and not arguments.html:
         parser.error("--questions: expected only with --html, as the other files hold no questions")
+    if arguments.relightable and arguments.html:
+        parser.error("--relightable: expected only without --html, as a page has no lamps of its own")
     if arguments.split == HUMAN and not arguments.files:
         arguments.files = human_homes()[arguments.first : arguments.first + arguments.count]
         if len(arguments.files) < arguments.count:

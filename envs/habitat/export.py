@@ -23,9 +23,10 @@ from eqa.envs.house.export import (
     credits_of,
     house_glb,
     labels,
-    local_mesh,
+    linear,
     room_nodes,
 )
+from eqa.envs.house.export_meshes import local_mesh
 from eqa.envs.house.house import House
 from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.gltf import Glb
@@ -37,17 +38,18 @@ _SPREAD = 0x9E3779  # odd, so that multiples of it are different for all ids of 
 _UP, _FRONT = [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]
 
 
-def write_house(house: House, folder: Path, catalog: Catalog) -> list[Path]:
+def write_house(house: House, folder: Path, catalog: Catalog, *, relightable: bool = False) -> list[Path]:
     """Writes all files of a house into `folder`, and those that its houses share; returns the paths, GLB first.
 
+    `relightable`: the first GLB comes without our light, for the lamps of a viewer. The stage has our light anyway.
     ValueError for a house whose id is no file name.
     """
     check_id(house)
     scene = build_scene(house, catalog)
     named = labels(house, scene)
     contents = {
-        f"{house.id}.glb": house_glb(house, scene, catalog),
-        f"{house.id}.stage.glb": house_glb(house, scene, catalog, both_sides=True),
+        f"{house.id}.glb": house_glb(house, scene, catalog, relightable=relightable),
+        f"{house.id}.stage.glb": house_glb(house, scene, catalog, for_habitat=True),
         f"{house.id}.semantic.glb": semantic_glb(house, scene, catalog),
         f"{house.id}.semantic.txt": semantic_text(named).encode(),
         f"{house.id}{STAGE}": _json(stage_config(house.id)),
@@ -88,7 +90,7 @@ def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
         sides = [mesh.faces, mesh.faces[:, ::-1]] if scene.instances.instance_id[i] else [mesh.faces]
         attributes = {
             "POSITION": glb.add_vertices(vertices, bounds=True),
-            "COLOR_0": glb.add_vertices(np.tile(_linear(semantic_color(label.id)), (len(vertices), 1))),
+            "COLOR_0": glb.add_vertices(np.tile(linear(np.array(semantic_color(label.id)) / 255), (len(vertices), 1))),
         }
         indices = glb.add_indices(np.concatenate([*sides, _links(vertices, mesh.faces)]))
         placed.append({"mesh": glb.add_mesh(label.name, [{"attributes": attributes, "indices": indices}])})
@@ -104,12 +106,6 @@ def _links(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     used = np.unique(faces)
     ends = used[np.concatenate([vertices[used].argmin(0), vertices[used].argmax(0)])]
     return np.stack([ends[:-1], ends[:-1], ends[1:]], axis=1)
-
-
-def _linear(srgb: tuple[int, int, int]) -> np.ndarray:
-    """Linear light of an 8-bit sRGB colour (IEC 61966-2-1)."""
-    share = np.array(srgb) / 255
-    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
 
 
 def stage_config(house_id: str) -> dict[str, object]:

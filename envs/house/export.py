@@ -4,7 +4,10 @@ glTF has our axes (metres, right-handed, Y up), so positions are written unchang
 downwards there, and colour factors are linear light. So v is mirrored, and every colour is a texture, paint as one of a
 single texel. Tints are then exactly ours, both in viewers that convert colours and in viewers that do not.
 
-Axes: V vertices, F faces, I instances.
+Our renderer multiplies sRGB texels by the light, glTF multiplies linear ones. A share f of light is written as f made
+linear, which shows what we show to within 2.4 levels of 255 on average, 8 at most, of all texels and light above 0.2.
+
+Axes: V vertices, I instances.
 """
 
 import functools
@@ -13,15 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Float, UInt8
 from PIL import Image
 
 from eqa.envs.house.catalog import ASSETS, CLASSES
+from eqa.envs.house.export_meshes import LocalMesh, light_by_instance, lit_mesh, local_mesh
 from eqa.envs.house.generator import HUMAN_HOMES
 from eqa.envs.house.house import House
 from eqa.envs.rendering.assets import Catalog
 from eqa.envs.rendering.gltf import Glb
-from eqa.envs.rendering.scene import Meshes, Scene
+from eqa.envs.rendering.lighting import light_of
+from eqa.envs.rendering.scene import Scene
 
 GENERATOR = "eqa envs.house.export"
 COPYRIGHT = "Furniture and textures: Sweet Home 3D libraries, CC0 and CC BY 3.0, changed; authors: ATTRIBUTION.md"
@@ -38,26 +43,24 @@ class Label:
     extras: dict[str, object]  # custom properties of its node
 
 
-@dataclass(frozen=True, slots=True)
-class LocalMesh:
-    """One mesh with rows counted from 0; faces run counter-clockwise on the side that their normals point to."""
+def house_glb(
+    house: House, scene: Scene, catalog: Catalog, *, relightable: bool = False, for_habitat: bool = False
+) -> bytes:
+    """A node for each object and part of the building, below a node for its room; equal things share their vertices.
 
-    vertices: Float32[np.ndarray, "V 3"]
-    normals: Float32[np.ndarray, "V 3"]
-    uv: Float32[np.ndarray, "V 2"]
-    faces: Int32[np.ndarray, "F 3"]
-    slots: Int32[np.ndarray, " F"]
-
-
-def house_glb(house: House, scene: Scene, catalog: Catalog, *, both_sides: bool = False) -> bytes:
-    """A node for each object and part of the building, below a node for its room; equal things share their mesh.
-
-    `both_sides` adds furniture's faces a second time, turned round, for viewers that cull double-sided materials.
+    Materials are unlit and vertex colours hold the scene's light, as linear shares. A `relightable` house has neither:
+    it waits for the lamps of a viewer. `for_habitat` suits a flat shader that converts no colours and culls even
+    double-sided materials: shares are those of sRGB, and furniture's faces come a second time, turned round.
     """
     glb = Glb(GENERATOR, COPYRIGHT)
-    writer = _SceneWriter(glb, scene, catalog, both_sides)
+    writer = _SceneWriter(glb, scene, catalog, relightable, for_habitat)
     placed = [{"mesh": writer.mesh(i), **_placement(scene, i)} for i in range(len(scene.instances.mesh))]
     return glb.to_bytes(room_nodes(glb, house, labels(house, scene), placed))
+
+
+def linear(share: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Linear light of sRGB values, 0 to 1 (IEC 61966-2-1)."""
+    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
 
 
 def check_id(house: House) -> None:
@@ -107,28 +110,6 @@ def room_nodes(glb: Glb, house: House, named: list[Label], placed: list[dict]) -
     return roots
 
 
-def local_mesh(scene: Scene, catalog: Catalog, row: int) -> LocalMesh:
-    """Mesh `row` of the scene, which counts the catalogue's meshes first and the house's own after them."""
-    num_shared = len(catalog.meshes.vertex_range)
-    source, row = (catalog.meshes, row) if row < num_shared else (scene.meshes, row - num_shared)
-    vertices, faces = slice(*source.vertex_range[row]), slice(*source.face_range[row])
-    corners = np.where(_inward(source, faces)[:, None], source.faces[faces][:, ::-1], source.faces[faces])
-    return LocalMesh(
-        source.vertices[vertices],
-        source.normals[vertices],
-        source.uv[vertices],
-        (corners - vertices.start).astype(np.int32),
-        source.face_slot[faces],
-    )
-
-
-def _inward(meshes: Meshes, faces: slice) -> Bool[np.ndarray, " F"]:
-    """True for faces whose winding points against the normals of their corners, which tell the front."""
-    corners = meshes.faces[faces]
-    a, b, c = (meshes.vertices[corners[:, k]] for k in range(3))
-    return (np.cross(b - a, c - a) * meshes.normals[corners].sum(axis=1)).sum(axis=1) < 0
-
-
 def _placement(scene: Scene, instance: int) -> dict[str, list[float]]:
     """A node's matrix, column after column; nothing where the mesh lies in the world's coordinates already."""
     matrix = np.eye(4)
@@ -140,32 +121,53 @@ def _placement(scene: Scene, instance: int) -> dict[str, list[float]]:
 class _SceneWriter:
     """Writer that adds meshes, materials and textures to a file, each once."""
 
-    def __init__(self, glb: Glb, scene: Scene, catalog: Catalog, both_sides: bool) -> None:
-        self._glb, self._scene, self._catalog, self._both_sides = glb, scene, catalog, both_sides
+    def __init__(self, glb: Glb, scene: Scene, catalog: Catalog, relightable: bool, for_habitat: bool) -> None:
+        self._glb, self._scene, self._catalog = glb, scene, catalog
         self._num_shared = len(catalog.meshes.vertex_range)
         self._names = {model.mesh: key for key, model in catalog.models.items()}
+        self._baked = None if relightable else light_of(scene)
+        self._light = None if self._baked is None else light_by_instance(scene, catalog, self._baked)
+        shares = np.arange(256) / 255
+        self._colours = np.rint(255 * (shares if for_habitat else linear(shares))).astype(np.uint8)
+        self._both_sides = for_habitat
         self._geometry: dict[int, tuple[dict[str, int], dict[int, int]]] = {}
         self._textures: dict[tuple, int] = {}
         self._materials: dict[tuple, int] = {}
         self._meshes: dict[tuple, int] = {}
 
     def mesh(self, instance: int) -> int:
-        """The mesh of an instance in its own materials."""
+        """The mesh of an instance in its own materials and light."""
         row, first = int(self._scene.instances.mesh[instance]), int(self._scene.instances.material[instance])
-        if row not in self._geometry:
-            self._geometry[row] = self._add_geometry(row)
+        light = self._light[instance] if self._light else None
+        if row >= self._num_shared and light is not None:
+            mesh, light = lit_mesh(self._scene, self._catalog, row, light, self._baked.sheets)
+            self._geometry[row] = self._add_geometry(row, mesh)
+        elif row not in self._geometry:
+            self._geometry[row] = self._add_geometry(row, local_mesh(self._scene, self._catalog, row))
         attributes, indices = self._geometry[row]
-        painted = [(accessor, self._material(first + slot)) for slot, accessor in indices.items()]
-        key = (row, *(material for _, material in painted))
+        glows = {slot: bool(self._scene.materials.unlit[first + slot]) for slot in indices}
+        lit = attributes
+        if light is not None and not all(glows.values()):
+            lit = {**attributes, "COLOR_0": self._glb.add_vertices(self._rgba(light))}
+        painted = [(slot, accessor, self._material(first + slot)) for slot, accessor in indices.items()]
+        key = (row, lit.get("COLOR_0"), *(material for *_, material in painted))
         if key not in self._meshes:
-            primitives = [{"attributes": attributes, "indices": a, "material": m} for a, m in painted]
+            primitives = [
+                {"attributes": attributes if glows[slot] else lit, "indices": accessor, "material": material}
+                for slot, accessor, material in painted
+            ]
             name = self._names.get(row, f"part_{row - self._num_shared}")
             self._meshes[key] = self._glb.add_mesh(name, primitives)
         return self._meshes[key]
 
-    def _add_geometry(self, row: int) -> tuple[dict[str, int], dict[int, int]]:
+    def _rgba(self, light: UInt8[np.ndarray, " V"]) -> UInt8[np.ndarray, "V 4"]:
+        """Vertex colours of full opacity. Four bytes a vertex are aligned, three are not."""
+        rgba = np.full((len(light), 4), 255, np.uint8)
+        rgba[:, :3] = self._colours[light][:, None]
+        return rgba
+
+    def _add_geometry(self, row: int, mesh: LocalMesh) -> tuple[dict[str, int], dict[int, int]]:
         """Accessors of the vertices, and of the faces of each slot."""
-        mesh = local_mesh(self._scene, self._catalog, row)
         attributes = {
             "POSITION": self._glb.add_vertices(mesh.vertices, bounds=True),
             "NORMAL": self._glb.add_vertices(mesh.normals),
@@ -180,7 +182,8 @@ class _SceneWriter:
 
     def _material(self, row: int) -> int:
         source = self._scene.materials
-        rgb, texture, unlit = tuple(source.rgb[row].tolist()), int(source.texture[row]), bool(source.unlit[row])
+        rgb, texture = tuple(source.rgb[row].tolist()), int(source.texture[row])
+        unlit = self._baked is not None or bool(source.unlit[row])
         key = (rgb, texture, unlit)
         if key not in self._materials:
             name = "_".join([f"#{bytes(rgb).hex()}", *([f"texture_{texture}"] if texture >= 0 else [])])

@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-_KIND = {np.dtype(np.uint16): 5123, np.dtype(np.uint32): 5125, np.dtype(np.float32): 5126}
+_KIND = {np.dtype(np.uint8): 5121, np.dtype(np.uint16): 5123, np.dtype(np.uint32): 5125, np.dtype(np.float32): 5126}
 _SHAPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4"}
 _VERTICES, _INDICES = 34962, 34963  # buffer view targets
 _REPEAT, _LINEAR, _MIPMAPPED = 10497, 9729, 9987
@@ -26,10 +26,11 @@ class Glb:
         self._binary = bytearray()
 
     def add_vertices(self, values: np.ndarray, *, bounds: bool = False) -> int:
-        """Float32 rows of 2 to 4 numbers; positions need their `bounds` in the file."""
-        values = np.ascontiguousarray(values, np.float32)
+        """Rows of 2 to 4 numbers, in float32; bytes, 4 a row, stand for 0 to 1. Positions need their `bounds`."""
+        is_bytes = values.dtype == np.uint8
+        values = np.ascontiguousarray(values, np.uint8 if is_bytes else np.float32)
         extra = {"min": values.min(0).tolist(), "max": values.max(0).tolist()} if bounds else {}
-        return self._add_accessor(values, _VERTICES, extra)
+        return self._add_accessor(values, _VERTICES, {**extra, **({"normalized": True} if is_bytes else {})})
 
     def add_indices(self, faces: np.ndarray) -> int:
         """Corners of triangles (F, 3), in 16 bits if they fit. The greatest value of a width restarts primitives."""

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -185,7 +184,7 @@ def test_a_visitor_walks_is_stopped_by_walls_sees_our_colours_and_is_shown_an_an
         assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
     renderer = Renderer(sensors=("rgb",))
-    renderer.load([replace(scene, light=None)])  # a page has the light of a surface's direction alone
+    renderer.load([scene])
     ours = renderer.render(np.zeros(len(LOOKS), np.int32), on_floor(LOOKS))["rgb"]
     theirs = np.stack([np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("RGB")) for image in drawn])
     errors = np.abs(ours.astype(int) - theirs).max(axis=-1)

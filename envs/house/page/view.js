@@ -91,7 +91,7 @@ class View {
         const key = JSON.stringify([part.attributes, part.indices]);
         if (!arrays.has(key)) arrays.set(key, vertexArray(gl, glb, part, buffers));
         const {image, unlit} = glb.materials[part.material];
-        const light = unlit ? 0 : "COLOR_0" in part.attributes ? 2 : 1;
+        const light = "COLOR_0" in part.attributes ? 2 : unlit ? 0 : 1;
         return {...arrays.get(key), texture: textures[image], light};
       }),
     }));

@@ -14,13 +14,15 @@ from eqa.envs.habitat.export import DATASET, semantic_color, semantic_glb, seman
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import CLASSES, load_catalog
 from eqa.envs.house.export import house_glb, labels
+from eqa.envs.house.export_meshes import light_by_instance, lit_mesh, local_mesh
+from eqa.envs.rendering.lighting import light_of
 from eqa.envs.rendering.renderer import Renderer
 from eqa.scripts import export_house
 from tests.helpers.generated_house import house_and_scene
 from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 
-NUMBERS = {5123: np.uint16, 5125: np.uint32, 5126: np.float32}
+NUMBERS = {5121: np.uint8, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 SIDE_PX, FOV_DEG, EYE_M, NEAR_M = 224, 60.0, 1.0, 0.05  # what docs/export.md tells users of other viewers
 
@@ -136,7 +138,7 @@ def test_depth_of_the_glb_read_by_trimesh_is_our_depth(exported, glb, ours):
 
 def test_depth_of_the_stage_with_back_faces_culled_is_our_depth(exported, ours):
     house, scene, poses = exported
-    stage = house_glb(house, scene, load_catalog(), both_sides=True)
+    stage = house_glb(house, scene, load_catalog(), for_habitat=True)
     mesh = trimesh.load_scene(io.BytesIO(stage), file_type="glb", process=False).to_mesh()
     close = []
     for pose, depth in zip(poses, ours["depth"], strict=True):
@@ -255,12 +257,55 @@ def test_nodes_name_every_object_below_its_room_and_equal_models_share_their_ver
     assert len(positions) == len(np.unique(scene.instances.mesh)) < len(scene.instances.mesh)
 
 
-def test_glowing_materials_are_unlit_and_all_show_both_sides(glb):
-    document, _ = chunks(glb)
-    assert document["extensionsUsed"] == ["KHR_materials_unlit"]
-    assert all(material["doubleSided"] for material in document["materials"])
-    glowing = sum("extensions" in material for material in document["materials"])
-    assert 0 < glowing < len(document["materials"])
+def test_materials_are_unlit_but_for_a_relightable_house_and_all_show_both_sides(exported, glb):
+    relightable = house_glb(*exported[:2], load_catalog(), relightable=True)
+    unlit = []
+    for content in (glb, relightable):
+        document, _ = chunks(content)
+        assert document["extensionsUsed"] == ["KHR_materials_unlit"]
+        assert all(material["doubleSided"] for material in document["materials"])
+        unlit.append(np.mean(["extensions" in material for material in document["materials"]]))
+    assert unlit[0] == 1 and 0 < unlit[1] < 1
+    assert b"COLOR_0" not in relightable
+
+
+def test_vertex_colours_of_furniture_are_its_light_made_linear_and_glowing_parts_have_none(exported, glb):
+    _, scene, _ = exported
+    document, binary = chunks(glb)
+    meshes = {node["extras"]["id"]: document["meshes"][node["mesh"]] for node in document["nodes"] if "mesh" in node}
+    start = 0
+    for i, row in enumerate(scene.instances.mesh):
+        meshes_of = load_catalog().meshes if row < len(load_catalog().meshes.vertex_range) else scene.meshes
+        own = row - (0 if meshes_of is load_catalog().meshes else len(load_catalog().meshes.vertex_range))
+        count = int(np.diff(meshes_of.vertex_range[own])[0])
+        front = light_of(scene).light[start : start + count, 0] / 255
+        start += count
+        if not scene.instances.instance_id[i]:
+            continue
+        slots = np.unique(meshes_of.face_slot[slice(*meshes_of.face_range[own])])
+        for part, slot in zip(meshes[int(scene.instances.instance_id[i])]["primitives"], slots, strict=True):
+            glows = bool(scene.materials.unlit[scene.instances.material[i] + slot])
+            assert glows == ("COLOR_0" not in part["attributes"])
+            if not glows:
+                shown = accessor(document, binary, part["attributes"]["COLOR_0"])[:, :3] / 255
+                assert np.abs(shown - (((front + 0.055) / 1.055) ** 2.4)[:, None]).max() <= 0.5 / 255 + 1e-6
+
+
+def test_cut_faces_cover_the_same_area_with_the_same_texture(exported):
+    _, scene, _ = exported
+    catalog, baked = load_catalog(), light_of(exported[1])
+    lights = light_by_instance(scene, catalog, baked)
+    for i in np.flatnonzero(scene.instances.instance_id == 0):
+        row = int(scene.instances.mesh[i])
+        whole, (cut, light) = local_mesh(scene, catalog, row), lit_mesh(scene, catalog, row, lights[i], baked.sheets)
+        assert len(light) == len(cut.vertices)
+        for points, least in (("vertices", 1e-3), ("uv", 1e-2)):
+            areas = []
+            for mesh in (whole, cut):
+                values = getattr(mesh, points).astype(np.float64)
+                a, b, c = (np.pad(values, ((0, 0), (0, 3 - values.shape[1])))[mesh.faces[:, k]] for k in range(3))
+                areas.append(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+            assert areas[1] == pytest.approx(areas[0], rel=least, abs=least)
 
 
 def test_each_semantic_colour_is_one_connected_piece_so_that_habitat_boxes_the_whole_object(semantic):
