@@ -115,7 +115,7 @@ def _cut(mesh: LocalMesh, chosen: np.ndarray, sheets: Sheets, sheet: int) -> tup
     lumels = sheets.lumels[start : start + rows * columns].reshape(rows, columns).astype(np.float64)
     uv = mesh.uv[faces].astype(np.float64)
     at = uv @ place[:, :2].T.astype(np.float64) + place[:, 2]
-    corners = np.concatenate([at, mesh.vertices[faces], uv], axis=2).tolist()
+    corners = [[tuple(c) for c in face] for face in np.concatenate([at, mesh.vertices[faces], uv], axis=2).tolist()]
     by_row, by_column = bends(lumels), bends(lumels.T)
     polygons = [
         cell
@@ -187,7 +187,7 @@ def _halves(polygon: list[Corner], axis: int, line: float) -> tuple[list[Corner]
         before, there = polygon[k - 1], off[k - 1]
         if min(here, there) < -_SAME_LUMEL and max(here, there) > _SAME_LUMEL:
             share = there / (there - here)
-            crossing = [a + share * (b - a) for a, b in zip(before, corner, strict=True)]
+            crossing = tuple(a + share * (b - a) for a, b in zip(before, corner, strict=True))
             below.append(crossing)
             above.append(crossing)
         if here <= _SAME_LUMEL:

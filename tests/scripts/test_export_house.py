@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from eqa.envs.episode import Episode
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.export import house_glb
+from eqa.envs.house.export_meshes import MOST_OFF
 from eqa.envs.house.web_page import write_page
 from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.renderer import Renderer
@@ -184,8 +186,9 @@ def test_a_visitor_walks_is_stopped_by_walls_sees_our_colours_and_is_shown_an_an
         assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
     renderer = Renderer(sensors=("rgb",))
-    renderer.load([scene])
-    ours = renderer.render(np.zeros(len(LOOKS), np.int32), on_floor(LOOKS))["rgb"]
+    renderer.load([scene, replace(scene, light=None)])
+    ours, unlit = (renderer.render(np.full(len(LOOKS), i, np.int32), on_floor(LOOKS))["rgb"] for i in range(2))
     theirs = np.stack([np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("RGB")) for image in drawn])
-    errors = np.abs(ours.astype(int) - theirs).max(axis=-1)
-    assert (errors <= 2).mean() > 0.8  # the rest are edges, which the page smooths, and textures far away
+    near, far = (np.abs(one.astype(int) - theirs).max(axis=-1) <= MOST_OFF for one in (ours, unlit))
+    assert near.mean() > 0.88  # the rest are edges, which the page smooths, the sky and textures far away
+    assert far.mean() < near.mean() - 0.1
