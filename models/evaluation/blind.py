@@ -112,12 +112,17 @@ def blind_accuracies(
         guesses[name] = {split: _guesses_of_network(model, found, vocabulary) for split, found in asked.items()}
     rows = []
     for split, found in asked.items():
-        if found and all(len(set(c.values())) == 1 for c in found.values()):
+        if found and is_even(found):
             rows += _accuracies(CHANCE, split, {key: c.total() / len(c) for key, c in found.items()}, found)
         for name, of_split in guesses.items():
             first = of_split[split]
             rows += _accuracies(name, split, {key: c[first[key]] for key, c in found.items()}, found)
     return rows
+
+
+def is_even(asked: Asked) -> bool:
+    """True if each string has each of its answers equally often, so that chance exists."""
+    return all(len(set(answers.values())) == 1 for answers in asked.values())
 
 
 def blind_lstm(train: Asked, val: Asked, vocabulary: Vocabulary, *, seed: int = 0) -> QuestionOnly:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from eqa.data.questions.counts import Asked
 from eqa.envs.metrics import bootstrap_interval
+from eqa.models.evaluation.blind import is_even
+from eqa.models.evaluation.run_tables import values_of
 
 SPAWNS = ("T-10", "T-30", "T-50")
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
@@ -65,15 +68,12 @@ def _beside_the_question(rows: Sequence[dict], agent: str, spawns: Sequence[str]
 
 
 def _chance(rows: Sequence[dict]) -> float | None:
-    """The mean of 1/k over questions with k different answers.
-
-    None where a question has one answer only, or one of its answers more often than another.
-    """
-    asked: dict[tuple[str, str], Counter] = {}
+    """The mean of 1/k over questions with k different answers; None for a set that is not paired."""
+    asked: Asked = {}
     for row in rows:
         if row["agent"] == ALONE:
             asked.setdefault((row["question_type"], row["question"]), Counter())[row["answer"]] += 1
-    if not asked or any(len(answers) < 2 or len(set(answers.values())) > 1 for answers in asked.values()):
+    if not asked or not is_even(asked) or min(map(len, asked.values())) < 2:
         return None
     return sum(answers.total() / len(answers) for answers in asked.values()) / sum(a.total() for a in asked.values())
 
@@ -87,15 +87,14 @@ def _scenes(rows: Sequence[dict]) -> np.ndarray:
 
 
 def _mean(rows: Sequence[dict], agent: str, spawn: str | None, name: str) -> float:
-    return float(np.mean([row[name] for row in _rows(rows, agent, spawn)]))
+    return float(values_of(rows, name, agent=agent, spawn=spawn).mean())
 
 
 def _with_interval(
     rows: Sequence[dict], agent: str, spawn: str | None, name: str, factor: float = 1, decimals: int = 2
 ) -> str:
-    own = _rows(rows, agent, spawn)
-    values = factor * np.array([row[name] for row in own])
-    low, high = bootstrap_interval(values, _scenes(own))
+    values = factor * values_of(rows, name, agent=agent, spawn=spawn)
+    low, high = bootstrap_interval(values, _scenes(_rows(rows, agent, spawn)))
     return f"{values.mean():.{decimals}f} ({low:.{decimals}f} to {high:.{decimals}f})"
 
 

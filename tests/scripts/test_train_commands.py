@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -101,11 +100,8 @@ def test_a_signal_ends_the_command_and_the_same_command_goes_on_to_the_same_weig
         assert all(torch.equal(v, weights(alone)["answerer"][k]) for k, v in weights(tmp_path)["answerer"].items())
 
 
-def test_wandb_offline_logs_each_stage_and_without_wandb_the_error_says_what_to_install(tmp_path):
+def test_wandb_offline_logs_each_stage(tmp_path):
     words = ["logger=wandb_offline", f"hydra.run.dir={tmp_path / 'run'}"]
-    if find_spec("wandb") is None:
-        assert "pip install wandb" in train(*words, status=1) and not (tmp_path / "run" / "navigator").exists()
-        pytest.skip("wandb is not installed")
     train(*words, WANDB_SILENT="true")
     for stage in STAGES:
         assert len(list((tmp_path / "run" / stage / "wandb").glob("offline-run-*"))) == 1
