@@ -17,12 +17,19 @@ from eqa.envs.episode import Episode
 from eqa.envs.simulator import World
 
 
+class Names(Protocol):
+    """Names that an encoder gives to places, see `models.encoders.place_names`."""
+
+    counts: tuple[int, int, int]  # of classes, colours and rooms
+
+
 @runtime_checkable
 class Encode(Protocol):
     """The frozen encoder, see `models.encoders.features`."""
 
     identity: str  # changes with everything that features depend on
     map_shape: tuple[int, int, int]
+    place_names: Names | None
 
     def __call__(self, rgb: UInt8[Tensor, "B H W 3"] | UInt8[np.ndarray, "B H W 3"]) -> Float16[Tensor, "B F"]: ...
 

@@ -157,6 +157,34 @@ class LastFrames(Dataset):
         }
 
 
+class JoinedFrames(Dataset):
+    """Frames of several walks of the same questions, in batches as those of `LastFrames`."""
+
+    def __init__(self, sets: Sequence[LastFrames]) -> None:
+        self.sets = list(sets)
+        self.first = np.cumsum([0] + [len(one) for one in sets])  # row of each set's first walk
+
+    def row(self, walk: Int64[np.ndarray, " B"], question: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, " B"]:
+        """Rows of the walks of given sets with given questions."""
+        return self.first[walk] + question % np.diff(self.first)[walk]
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    def __getitems__(self, chosen: Sequence[int] | Int64[np.ndarray, " B"]) -> dict[str, torch.Tensor]:
+        if not len(chosen):
+            return self.sets[0].__getitems__([])
+        chosen = np.asarray(chosen)
+        of_set = np.searchsorted(self.first, chosen, side="right") - 1
+        parts = [self.sets[i].__getitems__(chosen[of_set == i] - self.first[i]) for i in np.unique(of_set)]
+        longest = max(part["features"].shape[1] for part in parts)
+        for part in parts:
+            missing = longest - part["features"].shape[1]
+            part["features"] = torch.nn.functional.pad(part["features"], (0, 0, 0, missing))
+            part["mask"] = torch.nn.functional.pad(part["mask"], (0, missing))
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
 def _loader(data: Dataset, batches: list[np.ndarray], trainer: pl.Trainer) -> DataLoader:
     """Loads this process's part of each batch; the batches are fixed already."""
     parts = own_parts(batches, trainer.global_rank, trainer.world_size)
@@ -170,6 +198,12 @@ def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
 def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The batch itself: `__getitems__` has collated it already."""
     return batch
+
+
+def _map_sizes(source: Source) -> dict[str, list[int] | None]:
+    """Sizes of the encoder's map, and numbers of the names that it gives to places, if it gives any."""
+    names = source.encode.place_names
+    return {"map_shape": list(source.encode.map_shape), "name_counts": None if names is None else list(names.counts)}
 
 
 class NavigatorData(pl.LightningDataModule):
@@ -222,7 +256,7 @@ class NavigatorData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
             "feature_size": self.train.feature_size,
-            "map_shape": list(self.source.encode.map_shape),
+            **_map_sizes(self.source),
             "num_actions": len(self.source.world.actions),
         }
 
@@ -244,7 +278,8 @@ class AnswererData(pl.LightningDataModule):
     """The last frames of shortest walks, or with `num_frames=None` all of them, with question and answer.
 
     `earlier_frames` adds the frames that lie so many actions before the last; the answerer needs the same numbers. If
-    the source has several walks of each question, each epoch learns from the next one.
+    the source has several walks of each question, each epoch takes the next one of every question, and its batches have
+    first, second and further walks side by side.
     """
 
     def __init__(
@@ -279,14 +314,14 @@ class AnswererData(pl.LightningDataModule):
             "vocabulary_size": len(words),
             "num_answers": len(answers),
             "feature_size": self.trains[0].demos.features.shape[1],
-            "map_shape": list(self.source.encode.map_shape),
+            **_map_sizes(self.source),
         }
 
     def train_dataloader(self) -> DataLoader:
-        epoch = self.trainer.current_epoch
-        train = self.trains[epoch % len(self.trains)]
-        order = np.random.default_rng([self.seed, epoch]).permutation(len(train))
-        return _loader(train, _cut(order, self.batch_size), self.trainer)
+        epoch, joined = self.trainer.current_epoch, JoinedFrames(self.trains)
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.trains[0]))
+        rows = joined.row((order + epoch) % len(self.trains), order)
+        return _loader(joined, _cut(rows, self.batch_size), self.trainer)
 
     def val_dataloader(self) -> DataLoader:
         return _loader(self.val, _cut(np.arange(len(self.val)), self.batch_size), self.trainer)

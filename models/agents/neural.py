@@ -13,6 +13,7 @@ from eqa.envs.files import atomic_write
 from eqa.envs.reading import named
 from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder, FrozenEncoder
 from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
@@ -24,7 +25,7 @@ from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import current_name, describe, rebuild
 
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
-ANSWERERS = (Answerer, SpatialAttentionAnswerer)
+ANSWERERS = (Answerer, SpatialAttentionAnswerer, NamingAnswerer)
 # Parts of an agent and their possible classes; `rebuild` knows the classes that have been imported.
 PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
 FORMAT = "eqa-agent"

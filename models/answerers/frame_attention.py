@@ -69,6 +69,11 @@ class Answerer(nn.Module):
         fused = torch.cat([attended, question], 1) if self.fusion == "concat" else attended * question
         return self.classifier(fused)
 
+    @torch.no_grad()
+    def scale_scores(self, weight: float | Tensor) -> None:
+        """Multiplies all logits."""
+        scale_outputs(self.classifier, weight)
+
     def weights(
         self, image: Float[Tensor, "B T D"], question: Float[Tensor, "B D"], mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T"]:
@@ -105,6 +110,11 @@ class QuestionOnly(nn.Module):
     ) -> Float[Tensor, "B A"]:
         """Logits; `features` and `mask` are ignored."""
         return self.classifier(self.question(questions))
+
+
+def scale_outputs(network: nn.Sequential, weight: float | Tensor) -> None:
+    """Multiplies the outputs of a network that ends with a linear layer."""
+    network[-1].weight.mul_(weight), network[-1].bias.mul_(weight)
 
 
 def classifier(inputs: int, hidden: int, num_answers: int, dropout: float) -> nn.Sequential:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.models.answerers.frame_attention import classifier
+from eqa.models.answerers.frame_attention import classifier, scale_outputs
 from eqa.models.answerers.question_encoder import QuestionEncoder
 from eqa.models.registry import register
 
@@ -80,6 +80,11 @@ class SpatialAttentionAnswerer(nn.Module):
         # Weights sum to 1, so a linear normalisation of the attended features equals one of each cell.
         attended = self.norm(torch.einsum("bgp,bcp->bgc", weights, cells).flatten(0, 1)).unflatten(0, weights.shape[:2])
         return self.classifier(torch.cat([self.value(attended).flatten(1), question], 1))
+
+    @torch.no_grad()
+    def scale_scores(self, weight: float | Tensor) -> None:
+        """Multiplies all logits."""
+        scale_outputs(self.classifier, weight)
 
     def map_cells(self, features: Float[Tensor, "B T F"]) -> Float[Tensor, "B C P"]:
         """The map cells of all frames, frame by frame."""

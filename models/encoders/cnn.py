@@ -24,12 +24,14 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from eqa.envs.files import atomic_write
+from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.registry import rebuild, register
 
 FORMAT = "eqa-encoder"
 FORMAT_VERSION = "1"
 WEIGHTS = Path(__file__).parents[1] / "weights" / "encoder.safetensors"
 MAX_DEPTH_M = 10.0
+NAMES = "place_names"  # prefix of their layer's weights in a file
 KERNEL = 5
 NARROW = {torch.float32: 8, torch.bfloat16: 16}  # the pool is folded into blocks of at most so many channels
 
@@ -274,8 +276,11 @@ def to_output_grid(frame: Tensor, size: tuple[int, int], grid: Grid = WHOLE) -> 
     return whole[:, grid.row :: grid.stride, grid.column :: grid.stride]
 
 
-def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
-    """Writes weights, sizes and class as safetensors, in float16 if `half`, through a renamed temporary file."""
+def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False, names: PlaceNames | None = None) -> None:
+    """Writes weights, sizes and class as safetensors, in float16 if `half`, through a renamed temporary file.
+
+    `names` are what the encoder says of places; `load_encoder` gives them back as its `place_names`.
+    """
     metadata = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -283,6 +288,9 @@ def save_encoder(encoder: nn.Module, path: Path, *, half: bool = False) -> None:
         "arguments": json.dumps(encoder.arguments),
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
+    if names is not None:
+        metadata["names"] = json.dumps([names.classes, names.colors, names.rooms])
+        tensors |= {f"{NAMES}.weight": names.weight.detach().cpu(), f"{NAMES}.bias": names.bias.detach().cpu()}
     if half:
         tensors = {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
     with atomic_write(Path(path)) as aside:
@@ -308,6 +316,11 @@ def load_encoder(path: Path = WEIGHTS) -> nn.Module:
         )
     try:
         name, arguments = metadata.get("class", Encoder.__name__), json.loads(metadata["arguments"])
-        return rebuild({"class": name, "arguments": arguments, "state": tensors})
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        layer = [tensors.pop(f"{NAMES}.{part}", None) for part in ("weight", "bias")]
+        encoder = rebuild({"class": name, "arguments": arguments, "state": tensors})
+        if "names" in metadata:
+            lists = (tuple(names) for names in json.loads(metadata["names"]))
+            encoder.place_names = PlaceNames(*lists, *(values.float() for values in layer))
+        return encoder
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path}: weights do not fit the encoder ({error}); {remedy}") from None

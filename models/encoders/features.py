@@ -13,6 +13,7 @@ from torch import Tensor
 from eqa.envs.files import here_or_packaged
 from eqa.models.encoders.cnn import Encoder, Precision, load_encoder
 from eqa.models.encoders.imagenet import Backbone, load_pretrained
+from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.encoders.resnet import ResidualEncoder
 
 BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
@@ -21,11 +22,13 @@ BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and g
 class FeatureExtractor:
     """Encodes any number of frames. `identity` changes with the weights and the precision, so caches can tell.
 
-    It includes `encoder.recipe`: all that features depend on besides the weights.
+    It includes `encoder.recipe`: all that features depend on besides the weights. `place_names` are what the encoder
+    says of places, if its file has them; features do not depend on them.
     """
 
     def __init__(self, encoder: Encoder | ResidualEncoder | Backbone, *, precision: Precision = "auto") -> None:
         self.encoder = encoder
+        self.place_names: PlaceNames | None = getattr(encoder, "place_names", None)
         self.frozen = encoder.eval().for_inference(precision)
         digest = hashlib.sha256(str(self.frozen.dtype).encode())
         for name, value in sorted(encoder.state_dict().items()):

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import torch
 
-from eqa.data.batches.frames import Frames, FrameSource
+from eqa.data.batches.frames import DrawnWorld, Frames, FrameSource
+from eqa.data.batches.pixel_labels import COLORS
 from eqa.envs.files import atomic_write
 from eqa.envs.rendering.camera import Camera
 from eqa.models.encoders.cnn import MAX_DEPTH_M, save_encoder
 from eqa.models.encoders.model_card import BATCH_SIZE, MEASURED_BATCHES, class_facts, facts_of_run, rounding_error
+from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.encoders.pretrain_resnet import Naming, ResidualPretraining, targets_of
 
 CARD = """# Weights of the larger encoder
 
 `{name}.safetensors` ({kilobytes:.0f} kB, float16) holds a residual network of {parameters:.2f} M parameters: a
 {height_px}x{width_px} frame becomes a map of {rows}x{columns} places with {channels} features each. It was trained to say
-of each place what it shows, the name of its colour, the type of its room and its depth; the linear layer that did so is not
-kept. This page is written by `models/encoders/resnet_card.py`; do not edit it.
+of each place what it shows, the name of its colour, the type of its room and its depth; the linear layer that did so is in
+the file. This page is written by `models/encoders/resnet_card.py`; do not edit it.
 
 | | |
 |---|---|
@@ -96,11 +98,19 @@ class ResidualExport:
             "every": stage["surroundings_every"],
         }
         card = write_card(module, found, rgb, self.source.world.class_names, facts)
+        names = place_names(module, self.source.world)
         for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
-            save_encoder(module.encoder, place / self.weights.name, half=True)
+            save_encoder(module.encoder, place / self.weights.name, half=True, names=names)
             with atomic_write(place / f"{self.weights.stem}.md") as aside:
                 aside.write_text(card)
         return {f"{split}/{name}": value for split, naming in found.items() for name, value in naming.summary().items()}
+
+
+def place_names(module: ResidualPretraining, world: DrawnWorld) -> PlaceNames:
+    """Names that the fitted heads give to places of a world."""
+    layer = module.heads.layer
+    names = tuple(world.class_names), tuple(COLORS), tuple(world.region_names)
+    return PlaceNames(*names, layer.weight.detach().flatten(1), layer.bias.detach())
 
 
 @torch.no_grad()

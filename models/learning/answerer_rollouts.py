@@ -30,7 +30,7 @@ AT_ONCE = 64  # walks
 
 
 class AnswererRollouts(AnswererData):
-    """Epochs cycle through the ends of the demonstrations and of each of `walks` rollouts of every question.
+    """Epochs mix the ends of the demonstrations and of each of `walks` rollouts, one end of every question in each.
 
     Spawns are at most `farthest` actions before the end of the shortest walk. The navigator of an earlier stage of the
     same run walks, and the answerer sees `num_frames` and `earlier_frames`. Without such a stage, the agent of

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import NO_ANSWER
+from eqa.data.source import Source
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.neural import ANSWERERS, NAVIGATORS
 from eqa.models.answerers.frame_attention import Answerer
@@ -57,6 +58,7 @@ class NavigatorImitation(_Imitation):
         vocabulary_size: int,
         feature_size: int,
         map_shape: Sequence[int] | None = None,
+        name_counts: Sequence[int] | None = None,
         *,
         num_actions: int = len(HOUSE_ACTIONS),
         lr: float = 1e-3,
@@ -74,9 +76,14 @@ class NavigatorImitation(_Imitation):
             "vocabulary_size": vocabulary_size,
             "feature_size": feature_size,
             "map_shape": map_shape,
+            "name_counts": name_counts,
             "num_actions": num_actions,
         }
         self.navigator = fitting(CLASSES[navigator], sizes, options)
+
+    def begin(self, source: Source) -> None:
+        """Gives the navigator names of the source's encoder before it learns."""
+        begin(self.navigator, source)
 
     @property
     def parts(self) -> dict[str, nn.Module]:
@@ -122,6 +129,7 @@ class AnswererImitation(_Imitation):
         num_answers: int,
         feature_size: int,
         map_shape: Sequence[int] | None = None,
+        name_counts: Sequence[int] | None = None,
         *,
         lr: float = 3e-4,
         optimizer: str = "adam",
@@ -140,18 +148,21 @@ class AnswererImitation(_Imitation):
             "num_answers": num_answers,
             "feature_size": feature_size,
             "map_shape": map_shape,
+            "name_counts": name_counts,
         }
         self.answerer = fitting(kind, sizes, options)
         self.register_buffer("weight", torch.ones(()))
         self._val: list[tuple[Tensor, Tensor, Tensor]] = []  # scores, prior and answers of the epoch's batches
 
+    def begin(self, source: Source) -> None:
+        """Gives the answerer names of the source's encoder before it learns."""
+        begin(self.answerer, source)
+
     @property
     def parts(self) -> dict[str, nn.Module]:
         """Parts of an agent that it fits."""
         answerer = copy.deepcopy(self.answerer)
-        last = answerer.classifier[-1]
-        with torch.no_grad():
-            last.weight.mul_(self.weight), last.bias.mul_(self.weight)
+        answerer.scale_scores(self.weight)
         return {"answerer": answerer}
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:
@@ -184,6 +195,12 @@ class AnswererImitation(_Imitation):
         values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
         return whole.weight * loss
+
+
+def begin(network: nn.Module, source: Source) -> None:
+    """Gives a network that reads names those of the source's encoder."""
+    if hasattr(network, "begin"):
+        network.begin(source.encode.place_names, source.vocabulary)
 
 
 def fitting(kind: Callable[..., nn.Module], sizes: Mapping[str, object], options: Mapping | None) -> nn.Module:

@@ -201,7 +201,7 @@ RULES: dict[str, Rule] = {
     "stages.*.dropout": number(0, 1, without=[1]),
     "stages.*.options.stop_odds": POSITIVE,
     "stages.*.options.stop": FLAG,
-    "stages.*.options.with_question": FLAG,
+    **dict.fromkeys(("stages.*.options.with_question", "stages.*.options.by_names"), FLAG),
     "stages.*.options.num_frames": whole(1).or_null,
     "stages.*.options.question_dropout": number(0, 1, without=[1]),
     **{f"stages.*.options.{n}": TEXT for n in ("planner", "attention", "fusion")},
@@ -341,7 +341,7 @@ def unknown_arguments(content: Mapping) -> list[str]:
         for name in node.get("options") or {} if kinds else ():
             taken = sorted(
                 set(inspect.signature(kinds[0]).parameters)
-                - {"vocabulary_size", "feature_size", "map_shape", "num_actions"}
+                - {"vocabulary_size", "feature_size", "map_shape", "name_counts", "num_actions"}
             )
             if name not in taken:
                 wrong.append(f"{path}.options.{name}: expected one of {', '.join(taken)}, got another name")

@@ -31,7 +31,7 @@ class ToySource(GeneratedEQA):
 
     seed, style = 0, "paper"
 
-    encode = SimpleNamespace(map_shape=(1, 2, 3))
+    encode = SimpleNamespace(map_shape=(1, 2, 3), place_names=None)
     walks = 1
 
     def __init__(self, num_train: int = 25, num_val: int = 9, **of_houses: object) -> None:

@@ -9,6 +9,7 @@ from torch import nn
 from eqa.data.vocabulary import Vocabulary
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.learning.critic import Critic
@@ -19,6 +20,10 @@ from eqa.models.registry import OLD_ARGUMENTS, OLD_CLASSES, OLD_PARTS, describe,
 
 MADE = {
     "pacman": lambda: Pacman(9, 6, planner_hidden=8),
+    "pacman by names": lambda: Pacman(
+        9, 6, planner_hidden=8, map_shape=[1, 2, 3], name_counts=[3, 2, 2], place_size=2, by_names=True
+    ),
+    "naming": lambda: NamingAnswerer(9, 3, 6, map_shape=[1, 2, 3], name_counts=[3, 2, 2], earlier_frames=[7]),
     "reactive": lambda: Reactive(9, 6),
     "lstm": lambda: Lstm(9, 6, hidden_size=8),
     "transformer": lambda: Transformer(9, 6, size=16, num_layers=1, num_heads=4),

@@ -16,7 +16,7 @@ from tests.helpers.small_house import small_house
 class CountingEncode:
     """Features that are the mean colour of a frame."""
 
-    identity, map_shape = "mean-color", (3, 1, 1)
+    identity, map_shape, place_names = "mean-color", (3, 1, 1), None
 
     def __call__(self, rgb: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(rgb).float().mean((1, 2)).half()

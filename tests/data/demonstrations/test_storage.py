@@ -10,6 +10,7 @@ import jaxtyping
 import numpy as np
 import pytest
 import pytorch_lightning as pl
+import torch
 
 from eqa.data.batches.curriculum import first_counted_action, inflection_weights, inflections, length_batches
 from eqa.data.batches.imitation import AnswererData, LastFrames, NavigatorData, Walks, last_frames
@@ -218,7 +219,7 @@ class Source(GeneratedEQA):
 
     seed, style = 0, "paper"
 
-    encode = SimpleNamespace(map_shape=(FEATURES, 1, 1))
+    encode = SimpleNamespace(map_shape=(FEATURES, 1, 1), place_names=None)
 
     def __init__(self, *walks: Demonstrations) -> None:
         self.of_walk, self.walks = walks, len(walks)
@@ -234,19 +235,44 @@ class Source(GeneratedEQA):
 def test_each_epoch_learns_from_the_next_walk_of_each_question_and_val_stays(demos: Demonstrations) -> None:
     there, back = demos, replace(demos, features=demos.features + np.float16(1000))
     curriculum = {"curriculum_start": 1, "curriculum_step": 1, "inflection": False}
-    for kind, options in ((NavigatorData, curriculum), (AnswererData, {"num_frames": 2})):
-        data = kind(Source(there, back), batch_size=3, seed=0, **options)
-        data.setup("fit")
-        data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
-        for epoch in range(4):
-            data.trainer.fit_loop.epoch_progress.current.completed = epoch
-            batches = list(data.train_dataloader())
-            assert sum(len(batch["questions"]) for batch in batches) == len(demos)
-            assert all((batch["features"].amax() >= 1000) == (epoch % 2 == 1) for batch in batches), (kind, epoch)
-            if kind is NavigatorData:  # one action more counts each epoch, whichever walk it is
-                counted = data.train.lengths - data.train.loss_from.numpy()
-                assert counted.tolist() == np.minimum(data.train.lengths, 1 + epoch).tolist()
-        assert all(batch["features"].amax() < 1000 for batch in data.val_dataloader())
+    data = NavigatorData(Source(there, back), batch_size=3, seed=0, **curriculum)
+    data.setup("fit")
+    data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    for epoch in range(4):
+        data.trainer.fit_loop.epoch_progress.current.completed = epoch
+        batches = list(data.train_dataloader())
+        assert sum(len(batch["questions"]) for batch in batches) == len(demos)
+        assert all((batch["features"].amax() >= 1000) == (epoch % 2 == 1) for batch in batches), epoch
+        # one action more counts each epoch, whichever walk it is
+        counted = data.train.lengths - data.train.loss_from.numpy()
+        assert counted.tolist() == np.minimum(data.train.lengths, 1 + epoch).tolist()
+    assert all(batch["features"].amax() < 1000 for batch in data.val_dataloader())
+
+
+@pytest.mark.parametrize("num_frames", [2, None])
+def test_an_epoch_of_the_answerer_mixes_the_walks_and_takes_one_of_each_question(
+    demos: Demonstrations, num_frames
+) -> None:
+    there, back = demos, replace(demos, features=demos.features + np.float16(1000))
+    data = AnswererData(Source(there, back), batch_size=4, seed=0, num_frames=num_frames)
+    data.setup("fit")
+    data.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    first_frames, seen = [], []
+    for epoch in range(2):
+        data.trainer.fit_loop.epoch_progress.current.completed = epoch
+        batches = list(data.train_dataloader())
+        assert all(len(batch[name]) == 4 for batch in batches for name in ("features", "mask", "answers", "prior"))
+        shown = torch.cat([batch["features"][:, 0, 0] for batch in batches])
+        assert 0 < (shown >= 1000).sum() < len(demos), "both walks are in an epoch"
+        first_frames += shown.tolist()
+        for batch in batches:
+            rows = zip(batch["features"][:, 0, 0] % 1000 // 100, batch["answers"], batch["mask"].sum(1), strict=True)
+            seen += [(int(walk), int(answer), int(frames)) for walk, answer, frames in rows]
+    assert len(set(first_frames)) == 2 * len(demos), "each walk of each question, once"
+    frames = [num_frames or int(length) for length in demos.lengths]
+    answers = [data.source.vocabulary.answer_id(episode.answer) for episode in demos.episodes]
+    assert sorted(seen) == sorted(2 * list(zip(range(len(demos)), answers, frames, strict=True)))
+    assert all(batch["features"].amax() < 1000 for batch in data.val_dataloader())
 
 
 def test_actions_count_alike_unless_inflections_are_weighted(demos: Demonstrations) -> None:

@@ -1,0 +1,96 @@
+"""`PlaceNames`: names that the encoder gives to places; `NameReader` finds those that a question asks for.
+
+Pretraining of the larger encoder fits one linear layer that names the class, the colour and the room of each place of a
+frame's map (`models.encoders.resnet.NamingHeads`). That layer stays with the weights. A network that reads names begins
+with it, and with the words of the vocabulary that make up those names. So it knows what a "bedside table" looks like
+before its first question.
+
+Axes: B questions, L words, V words of the vocabulary, C features of a place, K classes, O colours, R rooms, N all names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from eqa.data.vocabulary import SPECIALS, Vocabulary, tokenize
+
+
+@dataclass(frozen=True)
+class PlaceNames:
+    """Names of classes, colours and rooms, and the linear layer from features to their logits and to metres of depth.
+
+    The layer's outputs are in this order; depth comes last. ValueError if their number is another.
+    """
+
+    classes: tuple[str, ...]
+    colors: tuple[str, ...]
+    rooms: tuple[str, ...]
+    weight: Float[Tensor, "outputs C"]
+    bias: Float[Tensor, " outputs"]
+
+    def __post_init__(self) -> None:
+        expected = sum(self.counts) + 1
+        if len(self.weight) != expected or self.bias.shape != (expected,):
+            raise ValueError(
+                f"names of places: expected {expected} outputs of the layer, got {len(self.weight)} and "
+                f"{tuple(self.bias.shape)}"
+            )
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of classes, colours and rooms."""
+        return len(self.classes), len(self.colors), len(self.rooms)
+
+
+class NameReader(nn.Module):
+    """Logits of names from a place's features, and the names that a question asks for.
+
+    `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. What the words ask for is
+    learned further. `name_counts` are numbers of classes, colours and rooms. ValueError without them.
+    """
+
+    def __init__(self, vocabulary_size: int, channels: int, name_counts: Sequence[int] | None):
+        super().__init__()
+        if name_counts is None:
+            raise ValueError(
+                "encoder: expected one that names places, got one that does not; use "
+                "encoder=models/weights/residual.safetensors or one that residual_pretrain makes"
+            )
+        self.counts = tuple(name_counts)
+        self.layer = nn.Linear(channels, sum(self.counts) + 1).requires_grad_(False)
+        self.asked_class = nn.Parameter(torch.zeros(vocabulary_size, self.counts[0]))
+        self.asked_room = nn.Parameter(torch.zeros(vocabulary_size, self.counts[2]))
+
+    @torch.no_grad()
+    def begin(self, names: PlaceNames, vocabulary: Vocabulary) -> None:
+        """Takes the encoder's layer, and lets the words of each name add up to it."""
+        self.layer.weight.copy_(names.weight)
+        self.layer.bias.copy_(names.bias)
+        self.asked_class.copy_(words_of(names.classes, vocabulary))
+        self.asked_room.copy_(words_of(names.rooms, vocabulary))
+
+    def logits(self, places: Float[Tensor, "*axes C"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Logits of classes (*axes, K), colours (*axes, O) and rooms (*axes, R), and depth in metres (*axes, 1)."""
+        return self.layer(places).split([*self.counts, 1], dim=-1)
+
+    def asked(self, questions: Int64[Tensor, "B L"]) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"]]:
+        """Weights of the classes and of the rooms that each question asks for."""
+        words = (questions >= len(SPECIALS)).unsqueeze(2)
+        return tuple((table[questions] * words).sum(1) for table in (self.asked_class, self.asked_room))
+
+
+def words_of(names: Sequence[str], vocabulary: Vocabulary) -> Float[Tensor, "V _"]:
+    """The smallest weights of words with which the words of each name add up to that name alone.
+
+    Names with a word that the vocabulary lacks are left out: no question can ask for them.
+    """
+    ids = {word: i for i, word in enumerate(vocabulary.words)}
+    known = [k for k, name in enumerate(names) if (words := tokenize(name)) and all(word in ids for word in words)]
+    contains = torch.zeros(len(known), len(ids))
+    for row, k in zip(contains, known, strict=True):
+        for word in tokenize(names[k]):
+            row[ids[word]] += 1
+    return torch.linalg.pinv(contains) @ torch.eye(len(names))[known]

@@ -1,0 +1,130 @@
+"""The answerer that reads names: against a slow one, before and after learning, and what does not reach its answer."""
+
+import math
+
+import pytest
+import torch
+
+from eqa.data.vocabulary import Vocabulary
+from eqa.models.answerers.naming import LEAST, NamingAnswerer
+from eqa.models.encoders.place_names import PlaceNames
+from eqa.models.registry import describe, rebuild
+
+pytestmark = pytest.mark.usefixtures("single_thread")
+CLASSES, COLORS, ROOMS = ("wall", "sofa", "bed"), ("red", "blue", "white"), ("kitchen", "bedroom")
+VOCABULARY = Vocabulary.of_pairs(
+    [
+        ("what color is the sofa?", "red"),
+        ("what color is the sofa in the bedroom?", "blue"),
+        ("what color is the bed in the kitchen?", "white"),
+        ("what room is the sofa located in?", "kitchen"),
+        ("what room is the bed located in?", "bedroom"),
+        ("what is next to the bed in the bedroom?", "sofa"),
+    ]
+)
+NAMES = PlaceNames(CLASSES, COLORS, ROOMS, torch.eye(8 + 1), torch.zeros(8 + 1))  # features are the logits
+MAP, SIZE = (9, 2, 3), 54
+
+
+def made(**options: object) -> NamingAnswerer:
+    sizes = {"map_shape": MAP, "name_counts": NAMES.counts, **options}
+    answerer = NamingAnswerer(len(VOCABULARY.words), len(VOCABULARY.answers), SIZE, **sizes)
+    answerer.begin(NAMES, VOCABULARY)
+    return answerer.eval()
+
+
+def questions(*texts: str) -> torch.Tensor:
+    return torch.from_numpy(VOCABULARY.encode_batch(texts))
+
+
+def view(*things: tuple[str, str, str]) -> torch.Tensor:
+    """Five frames that show white walls of no room; the last has things with their colours and rooms in some places."""
+    maps = torch.zeros(5, *MAP)
+    maps[:, 0], maps[:, 5] = 9.0, 9.0
+    for place, (thing, color, room) in enumerate(things):
+        maps[-1, :, place // 3, place % 3] = 0.0
+        for name, names, first in ((thing, CLASSES, 0), (color, COLORS, 3), (room, ROOMS, 6)):
+            maps[-1, first + names.index(name), place // 3, place % 3] = 9.0
+    return maps.flatten(1)
+
+
+def test_it_answers_from_names_before_it_has_learned():
+    features = view(("sofa", "blue", "kitchen"), ("bed", "red", "bedroom"), ("sofa", "red", "bedroom"))
+    asked = questions(
+        "what color is the bed in the bedroom?",
+        "what color is the sofa in the bedroom?",
+        "what room is the bed located in?",
+    )
+    said = made()(features.expand(3, -1, -1), asked) + torch.from_numpy(
+        VOCABULARY.log_prior(["what color is the bed?", "what color is the bed?", "what room is the bed located in?"])
+    )
+    assert [VOCABULARY.answers[i] for i in said.argmax(1)] == ["red", "red", "bedroom"]
+
+
+def test_it_equals_a_slow_one_that_goes_through_the_places():
+    torch.manual_seed(1)
+    answerer = made(num_frames=2, earlier_frames=[5])
+    for parameter in (answerer.sharpness, answerer.when, answerer.trust, answerer.said.bias):
+        torch.nn.init.normal_(parameter)
+    features, asked = (
+        torch.randn(2, 3, SIZE),
+        questions("what color is the bed in the kitchen?", "what color is the sofa?"),
+    )
+    mask = torch.tensor([[True, True, True], [False, True, True]])
+    found = answerer(features, asked, mask)
+    for row in range(2):
+        fits, named, rooms = [], [], []
+        want_class, want_room = (table[row].tolist() for table in answerer.names.asked(asked))
+        for frame in range(3):
+            if not mask[row, frame]:
+                continue
+            for place in range(6):
+                logits = features[row, frame].view(9, 6)[:, place]
+                parts = [logits[:3].softmax(0), logits[3:6].softmax(0), logits[6:8].softmax(0)]
+                sure = sum(w * math.log(p) for w, p in zip(want_class, parts[0].tolist(), strict=True))
+                here = sum(w * math.log(p) for w, p in zip(want_room, parts[2].tolist(), strict=True))
+                sharp = answerer.sharpness.tolist()
+                fits.append(sharp[0] * sure + sharp[1] * here + float(answerer.when[frame]))
+                named.append(torch.cat(parts)), rooms.append(parts[2])
+        attention = torch.tensor(fits).softmax(0)
+        there = sum(a * names for a, names in zip(attention, named, strict=True))
+        there[6:] = (there[6:] + torch.stack(rooms).mean(0)) / 2
+        trust = answerer.trust.repeat_interleave(torch.tensor(NAMES.counts))
+        torch.testing.assert_close(found[row], answerer.said(trust * (LEAST + there).log()))
+
+
+def test_frames_that_are_not_there_do_not_reach_the_answer():
+    answerer, asked = made(), questions("what color is the sofa?", "what color is the bed?")
+    features, mask = torch.randn(2, 5, SIZE), torch.tensor([[False, True, True, True, True], [True] * 5])
+    changed = features.clone()
+    changed[0, 0] = 50.0
+    torch.testing.assert_close(answerer(changed, asked, mask), answerer(features, asked, mask))
+    assert not torch.allclose(answerer(changed, asked), answerer(features, asked))
+
+
+def test_it_learns_a_word_that_no_name_has():
+    """A "couch" is a sofa: only questions tell."""
+    torch.manual_seed(0)
+    vocabulary = Vocabulary.of_pairs([("what color is the couch?", answer) for answer in COLORS])
+    answerer = NamingAnswerer(len(vocabulary.words), 3, SIZE, map_shape=MAP, name_counts=NAMES.counts)
+    answerer.begin(NAMES, vocabulary)
+    asked = torch.from_numpy(vocabulary.encode_batch(["what color is the couch?"] * 9))
+    pairs = [(sofa, bed) for sofa in COLORS for bed in COLORS]
+    features = torch.stack([view(("sofa", sofa, "kitchen"), ("bed", bed, "kitchen")) for sofa, bed in pairs])
+    answers = torch.tensor([vocabulary.answer_id(sofa) for sofa, _ in pairs])
+    optimizer = torch.optim.AdamW(answerer.parameters(), lr=0.03)
+    assert (answerer(features, asked).argmax(1) == answers).float().mean() < 0.9
+    for _ in range(100):
+        loss = torch.nn.functional.cross_entropy(answerer(features, asked), answers)
+        optimizer.zero_grad(), loss.backward(), optimizer.step()
+    assert (answerer(features, asked).argmax(1) == answers).all()
+
+
+def test_scaling_multiplies_the_logits_and_a_description_makes_it_again():
+    answerer, asked, features = made(earlier_frames=[9]), questions("what color is the sofa?"), torch.randn(1, 6, SIZE)
+    before = answerer(features, asked)
+    torch.testing.assert_close(rebuild(describe(answerer))(features, asked), before)
+    answerer.scale_scores(0.25)
+    torch.testing.assert_close(answerer(features, asked), before / 4)
+    with pytest.raises(ValueError, match=r"map_shape: expected .* of 54 features, got \[4, 2, 2\]"):
+        made(map_shape=(4, 2, 2))
