@@ -50,7 +50,14 @@ def test_every_experiment_composes_at_every_scale_and_names_what_exists(experime
 
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_what_a_module_is_made_from_can_be_read_back_from_its_checkpoint(experiment: str, tmp_path: Path) -> None:
-    sizes = {"vocabulary_size": 9, "feature_size": 6, "num_answers": 3, "map_shape": [1, 2, 3], "name_counts": [3, 2, 2], "num_classes": 5}
+    sizes = {
+        "vocabulary_size": 9,
+        "feature_size": 6,
+        "num_answers": 3,
+        "map_shape": [1, 2, 3],
+        "name_counts": [3, 2, 2],
+        "num_classes": 5,
+    }
     sizes |= {"num_colors": 3, "num_rooms": 2, "first_thing": 1, "first_asked": 3}
     agent = {
         "navigator": {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 6}},

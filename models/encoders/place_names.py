@@ -5,7 +5,7 @@ frame's map (`models.encoders.resnet.NamingHeads`). That layer stays with the we
 with it, and with the words of the vocabulary that make up those names. So it knows what a "bedside table" looks like
 before its first question.
 
-Axes: B questions, L words, V words of the vocabulary, C features of a place, K classes, O colours, R rooms, N all names.
+Axes: B questions, L words, V words of the vocabulary, C features of a place, K classes, O colours, R rooms.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class PlaceNames:
 class NameReader(nn.Module):
     """Logits of names from a place's features, and the names that a question asks for.
 
-    `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. What the words ask for is
-    learned further. `name_counts` are numbers of classes, colours and rooms. ValueError without them.
+    `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. Learning goes on to change what the
+    words ask for. `name_counts` are numbers of classes, colours and rooms. ValueError without them.
     """
 
     def __init__(self, vocabulary_size: int, channels: int, name_counts: Sequence[int] | None):
