@@ -48,7 +48,7 @@ class PlaceNames:
 class NameReader(nn.Module):
     """Logits of names from a place's features, and the names that a question asks for.
 
-    `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. Learning goes on to change what the
+    `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. Learning changes what the
     words ask for. `name_counts` are numbers of classes, colours and rooms. ValueError without them.
     """
 
