@@ -32,7 +32,7 @@ def make_house_envs(
     split: str = "train",
     scale: str = "tiny",
     seed: int = 0,
-    style: str = "paper",
+    style: str = "mixed",
     question_set: str = "eqa_v1",
     spawn: str = "start",
     sensors: Sequence[str] = ("rgb",),
@@ -108,7 +108,8 @@ class HouseEnv(gym.Env):
 def _source(scale: str, seed: int, style: str, question_set: str) -> GeneratedEQA:
     sizes = _sizes(scale)
     houses = {**sizes["houses"], "style": style}
-    return GeneratedEQA(seed=seed, houses=houses, questions=sizes["questions"], question_set=question_set)
+    questions = {"questions": sizes["questions"], "question_set": question_set, "balance": "paired"}
+    return GeneratedEQA(seed=seed, houses=houses, **questions)
 
 
 def _sizes(scale: str) -> dict:

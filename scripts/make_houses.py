@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from eqa.envs.files import data_root
-from eqa.envs.house.generator import GENERATOR, PAPER, SPLITS, STYLES, house_path, make_houses
+from eqa.envs.house.generator import GENERATOR, MIXED, SPLITS, STYLES, house_path, make_houses
 from eqa.envs.progress import absolute, progress
 from eqa.scripts.arguments import whole
 
@@ -19,7 +19,7 @@ def main() -> None:
         what = f"houses of the {split} split"
         parser.add_argument(f"--{split}", type=whole(0), default=0, metavar="COUNT", help=what)
     parser.add_argument("--seed", type=whole(0), default=0)
-    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
+    parser.add_argument("--style", choices=STYLES, default=MIXED, help="of the houses (default: mixed)")
     parser.add_argument("--root", type=Path, default=None, help="data folder (default: $EQA_DATA, else ~/.cache/eqa)")
     parser.add_argument("--workers", type=whole(1), default=None, help="processes (default: one per core)")
     arguments = parser.parse_args()

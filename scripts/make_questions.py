@@ -23,7 +23,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.counts import count_file
 from eqa.data.questions.storage import load_questions, read_header
 from eqa.envs.files import atomic_write
-from eqa.envs.house.generator import PAPER, SPLITS, STYLES
+from eqa.envs.house.generator import MIXED, SPLITS, STYLES
 from eqa.envs.progress import console
 from eqa.models.evaluation.question_plots import draw
 from eqa.models.evaluation.question_tables import Sheet, blind_of, details, overview
@@ -63,9 +63,9 @@ def _arguments() -> argparse.Namespace:
     for name in ("houses", "questions"):
         parser.add_argument(f"--{name}", type=whole(1), nargs=3, metavar=tuple(s.upper() for s in SPLITS))
     parser.add_argument("--set", default="eqa_v1", help="a set of data/questions/questions.yaml (default: eqa_v1)")
-    parser.add_argument("--balance", default="entropy", help="of answers: none, entropy or paired (default: entropy)")
+    parser.add_argument("--balance", default="paired", help="of answers: none, entropy or paired (default: paired)")
     parser.add_argument("--seed", type=whole(0), default=0)
-    parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
+    parser.add_argument("--style", choices=STYLES, default=MIXED, help="of the houses (default: mixed)")
     parser.add_argument("--show", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("previews"), help="folder of the page (default: previews)")
     return parser.parse_args()

@@ -100,7 +100,11 @@ def test_what_an_experiment_does_not_fit_comes_from_the_last_pacman_q_whatever_r
 @pytest.mark.parametrize("config", ["train", "eval"])
 @pytest.mark.parametrize("data", names("data"))
 def test_every_source_composes_with_the_world_of_env(data: str, config: str) -> None:
-    words = [f"data={data}", *["data.path=some/files"] * (data != "generated"), "env.camera.height_m=0.5"]
+    words = [
+        f"data={data}",
+        *["data.path=some/files"] * (data not in ("generated", "paper")),
+        "env.camera.height_m=0.5",
+    ]
     cfg = composed(config, [*words, *["+experiment=il"] * (config == "train")])
     found = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     assert all(callable(get_object(name)) for name in targets(found))

@@ -200,12 +200,6 @@ def as_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return batch
 
 
-def _map_sizes(source: Source) -> dict[str, list[int] | None]:
-    """Sizes of the encoder's map, and numbers of the names that it gives to places, if it gives any."""
-    names = source.encode.place_names
-    return {"map_shape": list(source.encode.map_shape), "name_counts": None if names is None else list(names.counts)}
-
-
 class NavigatorData(pl.LightningDataModule):
     """Walks for imitation, under the distance curriculum (`curriculum_step=None`: every action always counts).
 
@@ -256,7 +250,7 @@ class NavigatorData(pl.LightningDataModule):
         return {
             "vocabulary_size": len(self.source.vocabulary.words),
             "feature_size": self.train.feature_size,
-            **_map_sizes(self.source),
+            "map_shape": list(self.source.encode.map_shape),
             "num_actions": len(self.source.world.actions),
         }
 
@@ -310,11 +304,13 @@ class AnswererData(pl.LightningDataModule):
     def sizes(self) -> dict[str, int | list[int]]:
         """Sizes that a model has to fit."""
         words, answers = self.source.vocabulary.words, self.source.vocabulary.answers
+        names = self.source.encode.place_names
         return {
             "vocabulary_size": len(words),
             "num_answers": len(answers),
             "feature_size": self.trains[0].demos.features.shape[1],
-            **_map_sizes(self.source),
+            "map_shape": list(self.source.encode.map_shape),
+            "name_counts": None if names is None else list(names.counts),
         }
 
     def train_dataloader(self) -> DataLoader:

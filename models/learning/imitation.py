@@ -58,7 +58,6 @@ class NavigatorImitation(_Imitation):
         vocabulary_size: int,
         feature_size: int,
         map_shape: Sequence[int] | None = None,
-        name_counts: Sequence[int] | None = None,
         *,
         num_actions: int = len(HOUSE_ACTIONS),
         lr: float = 1e-3,
@@ -76,14 +75,9 @@ class NavigatorImitation(_Imitation):
             "vocabulary_size": vocabulary_size,
             "feature_size": feature_size,
             "map_shape": map_shape,
-            "name_counts": name_counts,
             "num_actions": num_actions,
         }
         self.navigator = fitting(CLASSES[navigator], sizes, options)
-
-    def begin(self, source: Source) -> None:
-        """Gives the navigator names of the source's encoder before it learns."""
-        begin(self.navigator, source)
 
     @property
     def parts(self) -> dict[str, nn.Module]:
@@ -120,7 +114,7 @@ class AnswererImitation(_Imitation):
     nothing of use falls back to what the question allows.
 
     `answerer` names a class, `options` are its further arguments; it takes the sizes among its arguments. Logs, for
-    train and val: loss, accuracy; for val also the weight.
+    train and val: loss, accuracy; for val also the weight and the calibrated_loss with it.
     """
 
     def __init__(
@@ -155,8 +149,9 @@ class AnswererImitation(_Imitation):
         self._val: list[tuple[Tensor, Tensor, Tensor]] = []  # scores, prior and answers of the epoch's batches
 
     def begin(self, source: Source) -> None:
-        """Gives the answerer names of the source's encoder before it learns."""
-        begin(self.answerer, source)
+        """Gives an answerer that reads names those of the source's encoder."""
+        if hasattr(self.answerer, "begin"):
+            self.answerer.begin(source.encode.place_names, source.vocabulary)
 
     @property
     def parts(self) -> dict[str, nn.Module]:
@@ -176,7 +171,8 @@ class AnswererImitation(_Imitation):
         self._val.clear()
         losses = add_up(torch.stack([self._loss(weight * scores + prior, answers) for weight in WEIGHTS]))
         self.weight.fill_(WEIGHTS[int(losses.argmin())])
-        self.log("val/weight", self.weight)
+        count = add_up((answers != NO_ANSWER).sum().float())
+        self.log_dict({"val/weight": self.weight, "val/calibrated_loss": losses.min() / count})
 
     @staticmethod
     def _loss(logits: Tensor, answers: Tensor) -> Tensor:
@@ -195,12 +191,6 @@ class AnswererImitation(_Imitation):
         values = {f"{stage}/loss": whole.loss, f"{stage}/accuracy": whole.accuracy}
         self.log_dict(values, on_step=False, on_epoch=True, batch_size=whole.count)
         return whole.weight * loss
-
-
-def begin(network: nn.Module, source: Source) -> None:
-    """Gives a network that reads names those of the source's encoder."""
-    if hasattr(network, "begin"):
-        network.begin(source.encode.place_names, source.vocabulary)
 
 
 def fitting(kind: Callable[..., nn.Module], sizes: Mapping[str, object], options: Mapping | None) -> nn.Module:

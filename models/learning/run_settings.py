@@ -201,7 +201,7 @@ RULES: dict[str, Rule] = {
     "stages.*.dropout": number(0, 1, without=[1]),
     "stages.*.options.stop_odds": POSITIVE,
     "stages.*.options.stop": FLAG,
-    **dict.fromkeys(("stages.*.options.with_question", "stages.*.options.by_names"), FLAG),
+    "stages.*.options.with_question": FLAG,
     "stages.*.options.num_frames": whole(1).or_null,
     "stages.*.options.question_dropout": number(0, 1, without=[1]),
     **{f"stages.*.options.{n}": TEXT for n in ("planner", "attention", "fusion")},

@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from math import prod
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.encoders.cnn import MAX_DEPTH_M
-from eqa.models.encoders.place_names import NameReader
 from eqa.models.navigators.action_selection import START, ActionEmbedding
 
 
@@ -34,7 +31,9 @@ def frame_projection(
     """
     if place_size is None:
         return projection(feature_size, outputs, dropout)
-    channels, rows, columns = _checked(map_shape, feature_size)
+    if map_shape is None or prod(map_shape) != feature_size:
+        raise ValueError(f"map_shape: expected channels, rows and columns of {feature_size} features, got {map_shape}")
+    channels, rows, columns = map_shape
     return nn.Sequential(
         nn.Unflatten(1, (channels, rows, columns)),
         nn.Conv2d(channels, place_size, 1),
@@ -43,52 +42,6 @@ def frame_projection(
         nn.Flatten(),
         *projection(place_size * -(-rows // 2) * -(-columns // 2), outputs, dropout),
     )
-
-
-class SearchingProjection(nn.Module):
-    """A frame's features (K, F) to a vector (K, outputs), with what the question asks for marked in it.
-
-    Each place of the map gives `place_size` learned numbers, as in `frame_projection`, and three that the encoder's
-    names give: how likely it shows the class asked for, how likely it is in the room asked for, and its depth. Means
-    of the former and the most of the latter over 2 x 2 places go to one linear layer. ValueError as in
-    `frame_projection`, and for an encoder without names.
-    """
-
-    def __init__(
-        self,
-        vocabulary_size: int,
-        feature_size: int,
-        outputs: int,
-        dropout: float,
-        *,
-        map_shape: Sequence[int] | None,
-        name_counts: Sequence[int] | None,
-        place_size: int,
-    ):
-        super().__init__()
-        self.map_shape = channels, rows, columns = _checked(map_shape, feature_size)
-        self.names = NameReader(vocabulary_size, channels, name_counts)
-        self.places = nn.Sequential(nn.Conv2d(channels, place_size, 1), nn.ReLU(), nn.AvgPool2d(2, ceil_mode=True))
-        self.projection = projection((place_size + 3) * -(-rows // 2) * -(-columns // 2), outputs, dropout)
-
-    def asked(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B N"]:
-        """Weights of the classes that each question asks for, and then of the rooms."""
-        return torch.cat(self.names.asked(questions), 1)
-
-    def forward(self, features: Float[Tensor, "K F"], asked: Float[Tensor, "K N"]) -> Float[Tensor, "K outputs"]:
-        maps = features.unflatten(1, self.map_shape)
-        classes, _, rooms, depth_m = self.names.logits(maps.flatten(2).transpose(1, 2))
-        of_class, of_room = asked.to(maps.dtype).split([classes.shape[2], rooms.shape[2]], 1)
-        found = [(names.softmax(2) @ of.unsqueeze(2)) for names, of in ((classes, of_class), (rooms, of_room))]
-        found = torch.cat([*found, depth_m / MAX_DEPTH_M], 2).transpose(1, 2).unflatten(2, self.map_shape[1:])
-        pooled = self.places(maps), F.max_pool2d(found, 2, ceil_mode=True)
-        return self.projection(torch.cat(pooled, 1).flatten(1))
-
-
-def _checked(map_shape: Sequence[int] | None, feature_size: int) -> tuple[int, int, int]:
-    if map_shape is None or prod(map_shape) != feature_size:
-        raise ValueError(f"map_shape: expected channels, rows and columns of {feature_size} features, got {map_shape}")
-    return tuple(map_shape)
 
 
 class QuestionInput(nn.Module):

@@ -20,13 +20,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.models.answerers.question_encoder import QuestionEncoder
-from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.navigators.action_selection import START, ActionEmbedding, checked_odds, choose, choose_action
 from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import SearchingProjection, frame_projection, projection
+from eqa.models.navigators.inputs import frame_projection, projection
 from eqa.models.navigators.navigator import Decisions, Navigator
 from eqa.models.navigators.pacman_targets import TeacherForcing, hierarchical_targets, list_decisions
 from eqa.models.navigators.recurrent_state import RecurrentState, rows
@@ -41,7 +39,6 @@ class PacmanState(RecurrentState):
     """The state of N agents between steps."""
 
     question: Tensor  # (N, question_size), or (N, 0) without question
-    asked: Tensor  # (N, names) that the question asks for, or (N, 0) unless the navigator searches by names
     hidden: tuple[Tensor, ...]  # the planner's, each (N, planner_hidden)
     previous_action: Tensor  # (N,) int64, START at first
     repeats: Tensor  # (N,) int64: how often it was taken since the planner chose it
@@ -62,7 +59,6 @@ class Pacman(Navigator):
     """The navigator. Defaults are the paper's sizes; `planner="gru"` and `question_hidden=64` give the released code's.
 
     `place_size`: numbers kept of each place of the frames' map, see `models.navigators.inputs.frame_projection`.
-    `by_names=True` also marks the places that have the names asked for, see `SearchingProjection` there.
     `stop_odds`: see `models.navigators.action_selection.choose_action`. `with_question=False` ignores the question.
     """
 
@@ -79,9 +75,7 @@ class Pacman(Navigator):
         controller_hidden: int = 256,
         image_size: int = 128,
         map_shape: Sequence[int] | None = None,
-        name_counts: Sequence[int] | None = None,
         place_size: int | None = None,
-        by_names: bool = False,
         question_hidden: int = 128,
         question_size: int = 64,
         action_size: int = 32,
@@ -94,19 +88,13 @@ class Pacman(Navigator):
         if planner not in ("lstm", "gru"):
             raise ValueError(f"planner: expected lstm or gru, got {planner!r}")
         self.max_repeats, self.planner_hidden, self.stop_odds = max_repeats, planner_hidden, checked_odds(stop_odds)
-        self.num_actions, self.with_question, self.by_names = num_actions, with_question, by_names
+        self.num_actions, self.with_question = num_actions, with_question
         if with_question:
             self.question = QuestionEncoder(vocabulary_size, hidden_size=question_hidden, dropout=dropout)
             self.question_projection = projection(question_hidden, question_size, dropout)
-        if by_names and place_size is None:
-            raise ValueError("by_names: expected a place_size beside it, got none")
-        sizes = feature_size, image_size, dropout
-        if by_names:
-            self.image_projection = SearchingProjection(
-                vocabulary_size, *sizes, map_shape=map_shape, name_counts=name_counts, place_size=place_size
-            )
-        else:
-            self.image_projection = frame_projection(*sizes, map_shape=map_shape, place_size=place_size)
+        self.image_projection = frame_projection(
+            feature_size, image_size, dropout, map_shape=map_shape, place_size=place_size
+        )
         self.action_embedding = ActionEmbedding(num_actions, action_size)
         sizes = image_size + with_question * question_size + action_size, planner_hidden
         self.planner = LSTM(*sizes) if planner == "lstm" else nn.GRU(*sizes, batch_first=True)
@@ -121,11 +109,6 @@ class Pacman(Navigator):
     def heads(self) -> list[nn.Linear]:
         return [self.planner_head, self.controller[-1]]
 
-    def begin(self, names: PlaceNames | None, vocabulary: Vocabulary) -> None:
-        """Takes the encoder's names, if it searches by them."""
-        if self.by_names:
-            self.image_projection.names.begin(names, vocabulary)
-
     def prepare(self, batch: dict) -> dict:
         """The batch with its `decisions`; call it before the batch goes to a GPU."""
         return {**batch, "decisions": list_decisions(batch, self.max_repeats)}
@@ -136,17 +119,6 @@ class Pacman(Navigator):
             return self.planner_head.weight.new_zeros(len(questions), 0)
         return self.question_projection(self.question(questions))
 
-    def encode_asked(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B N"]:
-        """Weights of the names that each question asks for; empty unless the navigator searches by names."""
-        if not self.by_names:
-            return self.planner_head.weight.new_zeros(len(questions), 0)
-        return self.image_projection.asked(questions) * self.with_question
-
-    def encode_image(self, features: Float[Tensor, "K F"], asked: Float[Tensor, "K N"]) -> Float[Tensor, "K I"]:
-        """Vectors of frames, each seen with a question that asks for given names."""
-        features = features.to(self.planner_head.weight.dtype)
-        return self.image_projection(features, asked) if self.by_names else self.image_projection(features)
-
     def forward(self, batch: dict) -> tuple[Float[Tensor, "S A"], Float[Tensor, "M 2"]]:
         """Teacher-forced logits of the planner and controller decisions that count, as `decisions` lists them.
 
@@ -154,8 +126,7 @@ class Pacman(Navigator):
         """
         decisions: TeacherForcing = batch["decisions"]
         features = batch["features"].flatten(0, 1)[decisions.frames]
-        asked = self.encode_asked(batch["questions"])[decisions.frames // batch["features"].shape[1]]
-        image = self.encode_image(features, asked)
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
         question = self.encode_question(batch["questions"])
         planner_input = torch.cat(
             [
@@ -193,8 +164,7 @@ class Pacman(Navigator):
     def initial_state(self, questions: Int64[Tensor, "N L"]) -> PacmanState:
         """The state of agents that have seen nothing yet; encodes each question once."""
         question, previous = self.encode_question(questions), torch.full_like(questions[:, 0], START)
-        hidden, asked = self._nothing_planned(question), self.encode_asked(questions)
-        return PacmanState(question, asked, hidden, previous, torch.zeros_like(previous))
+        return PacmanState(question, self._nothing_planned(question), previous, torch.zeros_like(previous))
 
     def _nothing_planned(self, question: Float[Tensor, "N Q"]) -> tuple[Tensor, ...]:
         zeros = question.new_zeros(len(question), self.planner_hidden)
@@ -211,7 +181,7 @@ class Pacman(Navigator):
         actions, features = actions[walked], features[walked]
         targets = hierarchical_targets(actions, self.max_repeats)
         walk, step = targets.queries.nonzero(as_tuple=True)
-        image = self.encode_image(features[walk, step], state.asked[walked][walk])
+        image = self.image_projection(features[walk, step].to(self.planner_head.weight.dtype))
         inputs = torch.cat(
             [image, state.question[walked][walk], self.action_embedding(targets.previous_action[walk, step])], 1
         )
@@ -225,7 +195,6 @@ class Pacman(Navigator):
         hidden = [h.squeeze(0) for h in (after if isinstance(after, tuple) else (after,))]
         return PacmanState(
             question=state.question,
-            asked=state.asked,
             hidden=tuple(
                 old.index_copy(0, walked, new.to(old.dtype)) for old, new in zip(state.hidden, hidden, strict=True)
             ),
@@ -279,7 +248,6 @@ class Pacman(Navigator):
             )
         after = PacmanState(
             question=state.question,
-            asked=state.asked,
             hidden=hidden,
             previous_action=torch.where(active, actions, state.previous_action),
             repeats=torch.where(active, torch.where(repeat, state.repeats + 1, 1), state.repeats),
@@ -291,7 +259,7 @@ class Pacman(Navigator):
 
     def _encode(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
         """Vectors of the frames, (N, image_size), and of the previous actions, (N, action_size)."""
-        image = self.encode_image(features, state.asked)
+        image = self.image_projection(features.to(self.planner_head.weight.dtype))
         return image, self.action_embedding(state.previous_action)
 
     def _may_repeat(self, state: PacmanState) -> Bool[Tensor, " N"]:

@@ -141,7 +141,6 @@ def decisions(navigator: Pacman, course: Course) -> list[tuple[int, Tensor, int]
             made.append((t, decision.planner_logits[0].log_softmax(0), action))
         state = PacmanState(
             question=state.question,
-            asked=state.asked,
             hidden=decision.hidden if planned else state.hidden,
             previous_action=torch.tensor([action]),
             repeats=torch.ones(1, dtype=torch.int64) if planned else state.repeats + 1,

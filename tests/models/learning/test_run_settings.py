@@ -149,7 +149,7 @@ WRONG = {
         ("trainer.devices=0", "trainer.devices: expected a whole number from 1 on, or auto, got 0"),
         ("trainer.precision=8", "trainer.precision: expected one of 32-true"),
         ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val: expected a number above 0, or null, got -1"),
-        (f"+{MODEL}.options.planner_hidden=-3", f"{MODEL}.options.planner_hidden: expected a whole number from 1 on"),
+        (f"{MODEL}.options.planner_hidden=-3", f"{MODEL}.options.planner_hidden: expected a whole number from 1 on"),
         (f"+{MODEL}.options.planner=8", f"{MODEL}.options.planner: expected a text, got 8"),
         ("+trainer.max_steps=-5", "trainer.max_steps: expected a whole number from 1 on, or -1 for no limit, got -5"),
         (
@@ -228,7 +228,7 @@ NO_PLACE = "expected a file or folder that is there, or null, got 0"
         (["agent.smallest=10"], "agent.smallest: expected a whole number from 1 to 9, got 10"),
         (["env.camera.width_px=0"], "env.camera.width_px: expected a whole number from 1 to 8192, got 0"),
         (["data.houses.style=villa"], "data.houses.style: expected one of paper, everyday, mixed, got 'villa'"),
-        (["env.style=mixed"], "env.style: expected data.houses.style, paper, of which the questions are, got 'mixed'"),
+        (["env.style=paper"], "env.style: expected data.houses.style, mixed, of which the questions are, got 'paper'"),
         (["env.seed=1"], "env.seed: expected data.seed, 0, whose houses the questions are about, got 1"),
         (["data=eqa_v1"], "data.path: expected a file or folder that is there, got nothing"),
         (["data=mp3d_eqa", "data.path=nowhere"], "data.path: expected a file or folder that is there, got 'nowhere'"),

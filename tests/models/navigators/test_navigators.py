@@ -11,10 +11,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.navigating import NavigatorAgent
-from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.baselines import Lstm, Reactive
 from eqa.models.navigators.navigator import Navigator
@@ -27,7 +25,6 @@ from tests.helpers.episode_batches import batch_of
 from tests.helpers.walk_batches import random_walks, walk_batch
 
 FORWARD, LEFT, RIGHT, STOP = range(4)
-BY_NAMES = {"map_shape": [2, 1, 3], "name_counts": [3, 2, 2], "place_size": 2, "by_names": True}
 FLAT: dict[str, Callable[..., nn.Module]] = {
     "reactive": lambda **changes: Reactive(9, 6, **{"question_hidden": 7, **changes}),
     "reactive that stops": lambda **changes: Reactive(9, 6, **{"question_hidden": 7, "stop": True, **changes}),
@@ -40,9 +37,6 @@ ALL = {
     **FLAT,
     "pacman": lambda **changes: Pacman(
         9, 6, **{"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, **changes}
-    ),
-    "pacman by names": lambda **changes: Pacman(
-        9, 6, **{"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, **BY_NAMES, **changes}
     ),
 }
 flat = pytest.mark.parametrize("make", FLAT.values(), ids=FLAT)
@@ -367,35 +361,6 @@ def test_what_pacman_keeps_of_a_place_is_the_same_for_each_and_comes_from_that_p
     assert before.shape == (1, 2, 3, 2) and layers(maps.flatten(1)).shape == (1, 128)
     with pytest.raises(ValueError, match="map_shape: expected channels, rows and columns of 60 features, got None"):
         Pacman(9, size, place_size=2)
-
-
-def test_pacman_by_names_sees_where_the_thing_asked_for_is_and_how_far():
-    """Features are the logits of 3 classes, 2 colours, 2 rooms and a depth."""
-    torch.manual_seed(0)
-    sizes = {"map_shape": [8, 4, 4], "name_counts": [3, 2, 2], "place_size": 1, "by_names": True}
-    navigator = Pacman(len(WORDS.words), 128, **sizes, planner_hidden=8).eval()
-    navigator.begin(
-        PlaceNames(("wall", "sofa", "bed"), ("red", "blue"), ("kitchen", "gym"), torch.eye(8), torch.zeros(8)), WORDS
-    )
-    maps = torch.zeros(1, 8, 4, 4)
-    maps[:, 0], maps[:, 7] = 20.0, 5.0
-    maps[:, :, 3, 1] = torch.tensor([0.0, 20, 0, 0, 0, 0, 20, 2])  # a sofa in the gym, 2 m away
-    seen = []
-    projection = navigator.image_projection.projection
-    projection.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].view(4, 2, 2)))
-    asked = navigator.encode_asked(torch.from_numpy(WORDS.encode_batch(["what color is the sofa in the gym?"])))
-    navigator.encode_image(maps.flatten(1), asked)
-    of_class, of_room, depth = seen[0][1:]
-    torch.testing.assert_close(of_class, torch.tensor([[0.0, 0], [1, 0]]), atol=1e-3, rtol=0)
-    torch.testing.assert_close(of_room, torch.tensor([[0.5, 0.5], [1, 0.5]]), atol=1e-3, rtol=0)
-    torch.testing.assert_close(depth, torch.full((2, 2), 0.5))
-    with pytest.raises(ValueError, match="by_names: expected a place_size beside it, got none"):
-        Pacman(9, 128, map_shape=[8, 4, 4], name_counts=[3, 2, 2], by_names=True)
-    with pytest.raises(ValueError, match="encoder: expected one that names places"):
-        Pacman(9, 128, **{**sizes, "name_counts": None})
-
-
-WORDS = Vocabulary.of_pairs([("what color is the sofa in the gym?", "red"), ("what color is the bed?", "blue")])
 
 
 def test_reactive_and_lstm_have_the_released_codes_sizes():
