@@ -176,7 +176,7 @@ class JoinedFrames(Dataset):
             return self.sets[0].__getitems__([])
         chosen = np.asarray(chosen)
         of_set = np.searchsorted(self.first, chosen, side="right") - 1
-        parts = [self.sets[i].__getitems__(chosen[of_set == i] - self.first[i]) for i in np.unique(of_set)]
+        parts = [self.sets[i].__getitems__((chosen[of_set == i] - self.first[i]).tolist()) for i in np.unique(of_set)]
         longest = max(part["features"].shape[1] for part in parts)
         for part in parts:
             missing = longest - part["features"].shape[1]

@@ -52,6 +52,8 @@ def in_one_line(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], No
                 forget(Path(cfg.run_folder))
             raise
         except Exception as error:
+            if (stopped := stop_behind(error)) is not None:
+                raise stopped from None
             cause = cause_of(error)
             if os.environ.get(FULL) == "1" or not is_mistake(cause):
                 raise
@@ -59,6 +61,13 @@ def in_one_line(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], No
             sys.exit(f"{cause}\n({FULL}=1 before the same command shows where)")
 
     return told
+
+
+def stop_behind(error: BaseException) -> SystemExit | None:
+    """The stop that an error came from, if any: PyTorch turns a signal amid its writing of a file into an error."""
+    while error is not None and not isinstance(error, SystemExit):
+        error = error.__context__
+    return error
 
 
 def cause_of(error: BaseException) -> BaseException:

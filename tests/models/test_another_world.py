@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("single_thread")
 
 TOY = Path(__file__).parents[1] / "helpers" / "toy"
 NETWORK = [
-    f"+stages.navigator.model.options.{name}={size}"
+    f"++stages.navigator.model.options.{name}={size}"
     for name, size in (("planner_hidden", 32), ("controller_hidden", 64), ("image_size", 64), ("question_hidden", 16))
 ]
 LINES = {
@@ -54,7 +54,9 @@ def imitated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]
     epochs = ["stages.navigator.max_epochs=250", "stages.answerer.max_epochs=200"]
     return folder, fitted(
         folder,
-        "+experiment=il",
+        "+experiment=il_paper",
+        "name=PACMAN+Q",
+        "variant_of=null",
         *NETWORK,
         *epochs,
         "stages.navigator.data.curriculum_step=50",

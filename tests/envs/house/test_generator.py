@@ -31,6 +31,7 @@ def data_root(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("data")
     script = Path(__file__).parents[3] / "scripts" / "make_houses.py"
     command = [sys.executable, str(script), "--root", str(root), "--train", str(NUM_HOUSES), "--seed", "5"]
+    command += ["--style", "paper"]
     subprocess.run(command, check=True, capture_output=True)
     return root
 

@@ -51,6 +51,19 @@ def test_a_mistake_takes_a_line_and_its_empty_run_folder_goes(task, said, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+def stopped_while_writing() -> None:
+    try:
+        raise SystemExit(143)
+    finally:
+        raise RuntimeError("unexpected pos 64 vs 0")  # as torch.save does
+
+
+def test_a_stop_in_the_middle_of_writing_is_a_stop(tmp_path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        told(tmp_path, stopped_while_writing)
+    assert ended.value.code == 143
+
+
 def test_a_run_folder_with_work_in_it_stays(tmp_path) -> None:
     with pytest.raises(SystemExit):
         told(tmp_path, own, "navigator/last.ckpt")
