@@ -79,8 +79,6 @@ def fit(
     stage, folder = cfg.stages[name], Path(cfg.run_folder) / name
     pl.seed_everything(cfg.seed, workers=True, verbose=False)
     model = build(stage.model, data.sizes)
-    if hasattr(model, "begin"):
-        model.begin(data.source)
     if cfg.compile:
         for network in model.children():
             network.compile(backend="inductor" if cfg.compile is True else cfg.compile)

@@ -9,13 +9,13 @@ Axes: B questions, T frames, F features, L words, A answers, P places of all fra
 """
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from eqa.data.vocabulary import Vocabulary
+from eqa.models.encoders.features import checked_map_shape
 from eqa.models.encoders.place_names import NameReader, PlaceNames
 from eqa.models.registry import register
 
@@ -43,11 +43,8 @@ class NamingAnswerer(nn.Module):
         earlier_frames: Sequence[int] = (),
     ):
         super().__init__()
-        if len(map_shape) != 3 or prod(map_shape) != feature_size:
-            raise ValueError(
-                f"map_shape: expected channels, rows and columns of {feature_size} features, got {list(map_shape)}"
-            )
-        self.channels, self.num_frames, self.earlier_frames = map_shape[0], num_frames, tuple(earlier_frames)
+        self.channels = checked_map_shape(map_shape, feature_size)[0]
+        self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         self.names = NameReader(vocabulary_size, self.channels, name_counts)
         self.sharpness = nn.Parameter(torch.tensor([1.0, 0.5]))  # of the class asked for, and of the room
         frames = len({*range(num_frames or 0), *earlier_frames})
@@ -76,7 +73,7 @@ class NamingAnswerer(nn.Module):
     ) -> Float[Tensor, "B A"]:
         """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
         places = features.to(self.said.weight.dtype).unflatten(2, (self.channels, -1)).transpose(2, 3).flatten(1, 2)
-        classes, colors, rooms, _ = (logits.log_softmax(2) for logits in self.names.logits(places))
+        classes, colors, rooms = (logits.log_softmax(2) for logits in self.names.logits(places))
         asked_class, asked_room = self.names.asked(questions)
         fits = self.sharpness[0] * torch.einsum("bpk,bk->bp", classes, asked_class)
         fits = fits + self.sharpness[1] * torch.einsum("bpr,br->bp", rooms, asked_room)

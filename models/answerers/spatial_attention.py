@@ -7,7 +7,6 @@ Axes: B questions, T frames, F features, L words, A answers, P map cells of all 
 """
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from eqa.models.answerers.frame_attention import classifier, scale_outputs
 from eqa.models.answerers.question_encoder import QuestionEncoder
+from eqa.models.encoders.features import checked_map_shape
 from eqa.models.registry import register
 
 
@@ -47,11 +47,7 @@ class SpatialAttentionAnswerer(nn.Module):
         dropout: float = 0.3,
     ):
         super().__init__()
-        if len(map_shape) != 3 or prod(map_shape) != feature_size:
-            raise ValueError(
-                f"map_shape: expected channels, rows and columns of {feature_size} features, got {list(map_shape)}"
-            )
-        self.map_shape, self.num_heads = tuple(map_shape), num_heads
+        self.map_shape, self.num_heads = checked_map_shape(map_shape, feature_size), num_heads
         self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         channels = map_shape[0]
         self.question = QuestionEncoder(vocabulary_size, hidden_size=hidden_size, dropout=question_dropout)

@@ -302,7 +302,7 @@ def load_encoder(path: Path = WEIGHTS) -> nn.Module:
 
     ValueError names the file and what is wrong with it.
     """
-    remedy = "python train.py +experiment=cnn_pretrain trains one"
+    remedy = "python train.py +experiment=residual_pretrain, or cnn_pretrain, trains one"
     try:
         with safetensors.safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}

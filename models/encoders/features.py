@@ -4,6 +4,8 @@ Axes: B frames, H W frame, F features.
 """
 
 import hashlib
+from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import torch
@@ -17,6 +19,13 @@ from eqa.models.encoders.place_names import PlaceNames
 from eqa.models.encoders.resnet import ResidualEncoder
 
 BATCH = 32  # frames at a time: larger batches fall out of the CPU's cache and gain nothing
+
+
+def checked_map_shape(map_shape: Sequence[int] | None, feature_size: int) -> tuple[int, int, int]:
+    """Channels, rows and columns of a map; ValueError if they are not those of so many features."""
+    if map_shape is None or len(map_shape) != 3 or prod(map_shape) != feature_size:
+        raise ValueError(f"map_shape: expected channels, rows and columns of {feature_size} features, got {map_shape}")
+    return tuple(map_shape)
 
 
 class FeatureExtractor:

@@ -20,9 +20,9 @@ from eqa.data.vocabulary import SPECIALS, Vocabulary, tokenize
 
 @dataclass(frozen=True)
 class PlaceNames:
-    """Names of classes, colours and rooms, and the linear layer from features to their logits and to metres of depth.
+    """Names of classes, colours and rooms, and the linear layer from features to their logits, in this order.
 
-    The layer's outputs are in this order; depth comes last. ValueError if their number is another.
+    ValueError for a layer with another number of outputs.
     """
 
     classes: tuple[str, ...]
@@ -32,7 +32,7 @@ class PlaceNames:
     bias: Float[Tensor, " outputs"]
 
     def __post_init__(self) -> None:
-        expected = sum(self.counts) + 1
+        expected = sum(self.counts)
         if len(self.weight) != expected or self.bias.shape != (expected,):
             raise ValueError(
                 f"names of places: expected {expected} outputs of the layer, got {len(self.weight)} and "
@@ -60,7 +60,7 @@ class NameReader(nn.Module):
                 "encoder=models/weights/residual.safetensors or one that residual_pretrain makes"
             )
         self.counts = tuple(name_counts)
-        self.layer = nn.Linear(channels, sum(self.counts) + 1).requires_grad_(False)
+        self.layer = nn.Linear(channels, sum(self.counts)).requires_grad_(False)
         self.asked_class = nn.Parameter(torch.zeros(vocabulary_size, self.counts[0]))
         self.asked_room = nn.Parameter(torch.zeros(vocabulary_size, self.counts[2]))
 
@@ -72,9 +72,9 @@ class NameReader(nn.Module):
         self.asked_class.copy_(words_of(names.classes, vocabulary))
         self.asked_room.copy_(words_of(names.rooms, vocabulary))
 
-    def logits(self, places: Float[Tensor, "*axes C"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Logits of classes (*axes, K), colours (*axes, O) and rooms (*axes, R), and depth in metres (*axes, 1)."""
-        return self.layer(places).split([*self.counts, 1], dim=-1)
+    def logits(self, places: Float[Tensor, "*axes C"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of classes (*axes, K), colours (*axes, O) and rooms (*axes, R)."""
+        return self.layer(places).split(self.counts, dim=-1)
 
     def asked(self, questions: Int64[Tensor, "B L"]) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"]]:
         """Weights of the classes and of the rooms that each question asks for."""

@@ -3,7 +3,7 @@
 Axes: K classes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -97,8 +97,8 @@ class ResidualExport:
             "num_scenes": {split: len(ids) for split, ids in scene_ids.items()},
             "every": stage["surroundings_every"],
         }
-        card = write_card(module, found, rgb, self.source.world.class_names, facts)
         names = place_names(module, self.source.world)
+        card = write_card(module, found, rgb, names, facts)
         for place in [self.folder] + [Path(__file__).parents[2] / self.weights.parent] * self.ship:
             save_encoder(module.encoder, place / self.weights.name, half=True, names=names)
             with atomic_write(place / f"{self.weights.stem}.md") as aside:
@@ -108,9 +108,9 @@ class ResidualExport:
 
 def place_names(module: ResidualPretraining, world: DrawnWorld) -> PlaceNames:
     """Names that the fitted heads give to places of a world."""
-    layer = module.heads.layer
-    names = tuple(world.class_names), tuple(COLORS), tuple(world.region_names)
-    return PlaceNames(*names, layer.weight.detach().flatten(1), layer.bias.detach())
+    names = tuple(world.class_names), COLORS, tuple(world.region_names)
+    weight, bias = (values.detach()[:-1] for values in module.heads.layer.parameters())  # the last output is depth
+    return PlaceNames(*names, weight.flatten(1), bias)
 
 
 @torch.no_grad()
@@ -125,7 +125,7 @@ def measure(module: ResidualPretraining, frames: Frames) -> tuple[Naming, torch.
 
 @torch.no_grad()
 def write_card(
-    module: ResidualPretraining, found: Mapping[str, Naming], rgb: torch.Tensor, class_names: Sequence[str], facts: dict
+    module: ResidualPretraining, found: Mapping[str, Naming], rgb: torch.Tensor, names: PlaceNames, facts: dict
 ) -> str:
     """The card's text, from the measurements of each split; `facts` are about the run."""
     encoder, first = module.encoder, next(iter(found))
@@ -135,9 +135,9 @@ def write_card(
         **facts,
         quality_table=quality_table(found, facts["num_scenes"]),
         first_split=first,
-        **class_facts(found[first].class_iou, class_names),
+        **class_facts(found[first].class_iou, names.classes),
         **{name: module.hparams[name] for name in weights},
-        kilobytes=sum(value.numel() * 2 for value in encoder.state_dict().values()) / 1000,
+        kilobytes=2 * sum(v.numel() for v in [*encoder.state_dict().values(), names.weight, names.bias]) / 1000,
         parameters=sum(value.numel() for value in encoder.parameters()) / 1e6,
         height_px=encoder.height_px,
         width_px=encoder.width_px,

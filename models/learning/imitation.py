@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import NO_ANSWER
-from eqa.data.source import Source
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.models.agents.neural import ANSWERERS, NAVIGATORS
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.distributed import add_up, over_processes
 from eqa.models.navigators.pacman import Pacman
 
@@ -148,9 +148,10 @@ class AnswererImitation(_Imitation):
         self.register_buffer("weight", torch.ones(()))
         self._val: list[tuple[Tensor, Tensor, Tensor]] = []  # scores, prior and answers of the epoch's batches
 
-    def begin(self, source: Source) -> None:
-        """Gives an answerer that reads names those of the source's encoder."""
-        if hasattr(self.answerer, "begin"):
+    def setup(self, stage: str) -> None:
+        """Gives an answerer that reads names those of the data's encoder. Weights of a checkpoint come after that."""
+        if stage == "fit" and isinstance(self.answerer, NamingAnswerer):
+            source = self.trainer.datamodule.source
             self.answerer.begin(source.encode.place_names, source.vocabulary)
 
     @property

@@ -6,13 +6,13 @@ Axes: B walks or agents, T steps, F features, L words, K frames that are not pad
 """
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from eqa.models.answerers.question_encoder import QuestionEncoder
+from eqa.models.encoders.features import checked_map_shape
 from eqa.models.navigators.action_selection import START, ActionEmbedding
 
 
@@ -31,9 +31,7 @@ def frame_projection(
     """
     if place_size is None:
         return projection(feature_size, outputs, dropout)
-    if map_shape is None or prod(map_shape) != feature_size:
-        raise ValueError(f"map_shape: expected channels, rows and columns of {feature_size} features, got {map_shape}")
-    channels, rows, columns = map_shape
+    channels, rows, columns = checked_map_shape(map_shape, feature_size)
     return nn.Sequential(
         nn.Unflatten(1, (channels, rows, columns)),
         nn.Conv2d(channels, place_size, 1),

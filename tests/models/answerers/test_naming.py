@@ -1,13 +1,18 @@
 """The answerer that reads names: against a slow one, before and after learning, and what does not reach its answer."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import pytorch_lightning as pl
 import torch
+from torch.utils.data import DataLoader
 
 from eqa.data.vocabulary import Vocabulary
 from eqa.models.answerers.naming import LEAST, NamingAnswerer
 from eqa.models.encoders.place_names import PlaceNames
+from eqa.models.learning.imitation import AnswererImitation
 from eqa.models.registry import describe, rebuild
 
 pytestmark = pytest.mark.usefixtures("single_thread")
@@ -22,8 +27,8 @@ VOCABULARY = Vocabulary.of_pairs(
         ("what is next to the bed in the bedroom?", "sofa"),
     ]
 )
-NAMES = PlaceNames(CLASSES, COLORS, ROOMS, torch.eye(8 + 1), torch.zeros(8 + 1))  # features are the logits
-MAP, SIZE = (9, 2, 3), 54
+NAMES = PlaceNames(CLASSES, COLORS, ROOMS, torch.eye(8), torch.zeros(8))  # features are the logits
+MAP, SIZE = (8, 2, 3), 48
 
 
 def made(**options: object) -> NamingAnswerer:
@@ -79,7 +84,7 @@ def test_it_equals_a_slow_one_that_goes_through_the_places():
             if not mask[row, frame]:
                 continue
             for place in range(6):
-                logits = features[row, frame].view(9, 6)[:, place]
+                logits = features[row, frame].view(8, 6)[:, place]
                 parts = [logits[:3].softmax(0), logits[3:6].softmax(0), logits[6:8].softmax(0)]
                 sure = sum(w * math.log(p) for w, p in zip(want_class, parts[0].tolist(), strict=True))
                 here = sum(w * math.log(p) for w, p in zip(want_room, parts[2].tolist(), strict=True))
@@ -120,11 +125,46 @@ def test_it_learns_a_word_that_no_name_has():
     assert (answerer(features, asked).argmax(1) == answers).all()
 
 
+class Frames(pl.LightningDataModule):
+    """One batch of views, with what a stage needs of a source."""
+
+    source = SimpleNamespace(encode=SimpleNamespace(place_names=NAMES), vocabulary=VOCABULARY)
+
+    def train_dataloader(self) -> DataLoader:
+        asked = ["what color is the sofa?", "what color is the bed in the kitchen?"]
+        batch = {
+            "features": torch.randn(2, 5, SIZE, generator=torch.Generator().manual_seed(0)),
+            "questions": torch.from_numpy(VOCABULARY.encode_batch(asked)),
+            "answers": torch.tensor([VOCABULARY.answer_id("red"), VOCABULARY.answer_id("white")]),
+            "prior": torch.from_numpy(VOCABULARY.log_prior(asked)),
+        }
+        return DataLoader([batch], batch_size=None)
+
+    val_dataloader = train_dataloader
+
+
+def test_a_stage_begins_with_the_encoder_s_names_and_a_resumed_one_with_what_it_had_learned(tmp_path: Path):
+    def fitted(epochs: int, checkpoint: Path | None = None) -> AnswererImitation:
+        sizes = {"map_shape": list(MAP), "name_counts": list(NAMES.counts), "answerer": "NamingAnswerer", "lr": 0.1}
+        module = AnswererImitation(len(VOCABULARY.words), len(VOCABULARY.answers), SIZE, **sizes)
+        quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        trainer = pl.Trainer(accelerator="cpu", max_epochs=epochs, default_root_dir=tmp_path, **quiet)
+        trainer.fit(module, datamodule=Frames(), ckpt_path=checkpoint)
+        trainer.save_checkpoint(tmp_path / f"{epochs}.ckpt")
+        return module
+
+    begun, learned = fitted(0), fitted(2)
+    assert torch.equal(begun.answerer.said.weight, made().said.weight)
+    assert not torch.allclose(learned.answerer.said.weight, begun.answerer.said.weight)
+    resumed = fitted(2, tmp_path / "2.ckpt")
+    assert torch.equal(resumed.answerer.said.weight, learned.answerer.said.weight)
+
+
 def test_scaling_multiplies_the_logits_and_a_description_makes_it_again():
     answerer, asked, features = made(earlier_frames=[9]), questions("what color is the sofa?"), torch.randn(1, 6, SIZE)
     before = answerer(features, asked)
     torch.testing.assert_close(rebuild(describe(answerer))(features, asked), before)
     answerer.scale_scores(0.25)
     torch.testing.assert_close(answerer(features, asked), before / 4)
-    with pytest.raises(ValueError, match=r"map_shape: expected .* of 54 features, got \[4, 2, 2\]"):
+    with pytest.raises(ValueError, match=r"map_shape: expected .* of 48 features, got \(4, 2, 2\)"):
         made(map_shape=(4, 2, 2))

@@ -22,7 +22,7 @@ def test_map_cells_are_those_of_the_maps_frame_by_frame() -> None:
     places = answerer.map_cells(maps.flatten(2))
     assert places.shape == (2, 4, 30)
     assert torch.equal(places[1, :, 2 * 6 + 4], maps[1, 2, :, 1, 1])
-    with pytest.raises(ValueError, match=r"map_shape: expected .* of 24 features, got \[4, 2, 2\]"):
+    with pytest.raises(ValueError, match=r"map_shape: expected .* of 24 features, got \(4, 2, 2\)"):
         SpatialAttentionAnswerer(9, 3, SIZE, map_shape=(4, 2, 2))
 
 
