@@ -50,7 +50,8 @@ NOTES = {
         "compared. Their d_0 is d_T + d_Δ."
     ),
     "runs": (
-        "Commands are in today's words. Where one was typed otherwise at its commit, `typed` in the run's run.json has it."
+        "Commands are in today's words. Where one was typed otherwise at its commit, `typed` in the run's run.json has it.\n"
+        "Defaults of data, encoder and `il` have changed since (`il_paper` has the former); `configuration` there has all."
     ),
 }
 
