@@ -1,16 +1,23 @@
 """`NeuralAgent`: encoder, navigator and answerer with their vocabulary, to be trained, saved and evaluated as one.
 
+An agent is kept in two forms. A run's checkpoint (`save`) has its weights as they were learned, for evaluation and for
+learning on. A published folder (`save_pretrained`, `push_to_hub`) has them in float16, as safetensors beside a
+`config.json` and a card, and half of the size. `load` reads both.
+
 Axes: B frames, H W frame, F features.
 """
 
+import json
 from pathlib import Path
 
+import safetensors.torch
 import torch
+from huggingface_hub import ModelHubMixin, snapshot_download
 from torch import nn
 
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.files import atomic_write
-from eqa.envs.reading import named
+from eqa.envs.files import atomic_write, here_or_packaged
+from eqa.envs.reading import named, parsed, read_text
 from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.naming import NamingAnswerer
@@ -31,9 +38,23 @@ PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATOR
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a published folder
 
 
-class NeuralAgent(nn.Module):
+def file_of_weights(path: str | Path) -> Path:
+    """The file with the weights of an agent that `NeuralAgent.load` reads from `path`."""
+    found = here_or_packaged(str(path))
+    return found / WEIGHTS if found.is_dir() else found
+
+
+class NeuralAgent(
+    nn.Module,
+    ModelHubMixin,
+    library_name="eqa",
+    license="mit",
+    tags=["embodied-question-answering", "navigation"],
+    paper_url="https://arxiv.org/abs/1711.11543",
+):
     """Walks and answers.
 
     `config` holds the run's configuration as plain values; it is kept for the reader and never instantiated. Its name
@@ -95,21 +116,51 @@ class NeuralAgent(nn.Module):
 
     def save(self, path: Path) -> None:
         """Writes the whole agent into one file, through a renamed temporary file."""
-        document = {
+        with atomic_write(Path(path)) as aside:
+            torch.save(self._document(), aside)
+
+    def _document(self) -> dict:
+        """The whole agent in plain values and tensors."""
+        return {
             "format": FORMAT,
             "version": FORMAT_VERSION,
             "vocabulary": self.vocabulary.to_dict(),
             "config": self.config,
             "modules": {name: describe(getattr(self, name)) for name in PARTS},
         }
-        with atomic_write(Path(path)) as aside:
-            torch.save(document, aside)
 
     @classmethod
     def load(cls, path: Path | str) -> "NeuralAgent":
-        """Reads a file of `save`, in evaluation mode on the CPU; ValueError names the file and its fault."""
+        """Reads a file of `save` or a folder of `save_pretrained`, in evaluation mode on the CPU.
+
+        The path may be one of the package, such as models/weights/pacman_q. ValueError names the file and its fault.
+        """
+        path = here_or_packaged(str(path))
+        if path.is_dir():
+            return cls._published(path)
         with named(path, "cannot be read as an agent's checkpoint", REMEDY):
             document = torch.load(path, map_location="cpu", weights_only=True)
+        return cls._described(path, document)
+
+    @classmethod
+    def _published(cls, folder: Path) -> "NeuralAgent":
+        """The agent in a folder of `save_pretrained`."""
+        with named(folder / CONFIG, "cannot be read as a published agent's description", REMEDY):
+            document = parsed(read_text(folder / CONFIG, "record"))["agent"]
+        path = folder / WEIGHTS
+        try:
+            weights = safetensors.torch.load_file(path)
+        except (OSError, safetensors.SafetensorError) as error:
+            raise ValueError(f"{path}: cannot be read as safetensors ({error}); {REMEDY}") from None
+        with named(folder / CONFIG, "damaged or of another version", REMEDY):
+            for name, module in document.get("modules", {}).items():
+                own = {key.removeprefix(f"{name}."): x for key, x in weights.items() if key.startswith(f"{name}.")}
+                module["state"] = {key: x.float() if x.is_floating_point() else x for key, x in own.items()}
+        return cls._described(folder / CONFIG, document)
+
+    @classmethod
+    def _described(cls, path: Path, document: object) -> "NeuralAgent":
+        """The agent that `path` describes in the form of `save`."""
         fields = document if isinstance(document, dict) else {}
         found = (fields.get("format"), fields.get("version"))
         if found != (FORMAT, FORMAT_VERSION):
@@ -124,3 +175,26 @@ class NeuralAgent(nn.Module):
             if spoilt:
                 raise ValueError(f"weights that are not finite: {', '.join(spoilt[:3])}")
         return agent.eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """Writes `CONFIG` and `WEIGHTS` in float16; the mixin's `save_pretrained` calls it, and adds a card."""
+        document = self._document()
+        states = {name: module.pop("state") for name, module in document["modules"].items()}
+        weights = {f"{name}.{key}": x.contiguous() for name, state in states.items() for key, x in state.items()}
+        with atomic_write(save_directory / WEIGHTS) as aside:
+            safetensors.torch.save_file(
+                {k: x.half() if x.is_floating_point() else x for k, x in weights.items()}, aside
+            )
+        with atomic_write(save_directory / CONFIG) as aside:
+            aside.write_text(json.dumps({"agent": document}, indent=1) + "\n")  # the mixin would read keys of its own
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, **kwargs: object) -> "NeuralAgent":
+        """The mixin's `from_pretrained`, for a folder or a repository of the hub."""
+        if Path(model_id).is_dir():
+            return cls._published(Path(model_id))
+        asked = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+        files = snapshot_download(
+            model_id, allow_patterns=[CONFIG, WEIGHTS], **{name: kwargs[name] for name in asked if name in kwargs}
+        )
+        return cls._published(Path(files))

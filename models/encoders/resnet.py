@@ -79,7 +79,11 @@ class ResidualEncoder(nn.Module):
         self.height_px, self.width_px = height_px, width_px
         self.map_shape = (outputs, height_px // STRIDE, width_px // STRIDE)
         self.feature_size = outputs * self.map_shape[1] * self.map_shape[2]
-        layers: list[nn.Module] = [_conv(3, channels[0], STEM, STEM_STRIDE), nn.BatchNorm2d(channels[0]), nn.ReLU(inplace=True)]
+        layers: list[nn.Module] = [
+            _conv(3, channels[0], STEM, STEM_STRIDE),
+            nn.BatchNorm2d(channels[0]),
+            nn.ReLU(inplace=True),
+        ]
         before = channels[0]
         for stage, (width, number) in enumerate(zip(channels, blocks, strict=True)):
             for block in range(number):

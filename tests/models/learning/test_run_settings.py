@@ -159,7 +159,10 @@ WRONG = {
         ("+trainer.limit_val_batches=1.5", "trainer.limit_val_batches: expected a whole number from 1 on, or a share"),
         ("+trainer.max_epochs=3", "trainer.max_epochs: expected none: stages.NAME.max_epochs says it, got 3"),
         ("+trainer.max_step=3", "trainer.max_step: expected one of "),
-        ("checkpoint=nowhere.ckpt", "checkpoint: expected a file that is there, or last, got 'nowhere.ckpt'"),
+        (
+            "checkpoint=nowhere.ckpt",
+            "checkpoint: expected an agent's file or folder that is there, or last, got 'nowhere.ckpt'",
+        ),
     ],
     "rl_finetune": [
         (f"{MODEL}.baseline=mean", f"{MODEL}.baseline: expected one of none, moving_average, rloo, critic, got 'mean'"),
@@ -203,10 +206,13 @@ def test_what_cannot_be_is_refused_by_name(experiment: str, word: str, said: str
     ("word", "said"),
     [
         ("split=nope", "split: expected one of train, val, test, human, got 'nope'"),
-        ("lines=some", "lines: expected one of all, own, answerer, got 'some'"),
+        ("lines=some", "lines: expected one of main, all, own, answerer, got 'some'"),
         ("stop_odds=0", "stop_odds: expected a number above 0, or null, got 0"),
-        ("compare_with=nowhere", "compare_with: expected a file that is there, or null, got 'nowhere'"),
-        ("checkpoint=nowhere", "checkpoint: expected a file that is there, or last, got 'nowhere'"),
+        (
+            "compare_with=nowhere",
+            "compare_with: expected an agent's file or folder that is there, or null, got 'nowhere'",
+        ),
+        ("checkpoint=nowhere", "checkpoint: expected an agent's file or folder that is there, or last, got 'nowhere'"),
     ],
 )
 def test_so_it_is_for_evaluation(word: str, said: str, tmp_path: Path) -> None:
@@ -269,7 +275,7 @@ REFUSED = {
     "finish.split is on_finish.split now": ["train.py", "+experiment=il", "finish.split=val"],
     "plays is lines now": ["eval.py", "checkpoint=x", "plays=own"],
     "stages: expected an experiment, +experiment=il, got nothing": ["train.py"],
-    "checkpoint: expected a file that is there, or last, got nothing": ["eval.py"],
+    "checkpoint: expected an agent's file": ["eval.py", "checkpoint=x"],
     "data.walks: expected": ["scripts/make_demos.py", "data.walks=0"],
 }
 
