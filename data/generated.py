@@ -12,6 +12,7 @@ from eqa.data.demonstrations.record import Recorder, made_by, recorded
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.questions.generate import ALL_SPLITS, NUM_PASSES, configuration, make_questions
 from eqa.data.questions.journal import Journal, journaled
+from eqa.data.questions.published import published_questions
 from eqa.data.questions.spawns import add_spawns, walk_anew
 from eqa.data.questions.storage import load_questions, read_header, write_questions
 from eqa.data.questions.view_points import view_points_of
@@ -140,11 +141,13 @@ class GeneratedEQA(Source):
 
     @cached_property
     def questions_path(self) -> Path:
-        """The question file, made if it is missing."""
+        """The question file. If it is missing, it is made, or copied from the package's set if that is the one."""
         path, arguments = self.questions_file, self._questions_arguments
         wanted = configuration(**arguments)
         with build_once(path) as to_be_made:
-            if to_be_made:
+            if to_be_made and (shipped := published_questions(wanted)):
+                write_questions(path, shipped)
+            elif to_be_made:
                 houses = self.houses
                 journal = Journal(path.with_suffix(".partly"), configuration=wanted)
                 parallel_map = journaled(in_workers, journal)
@@ -159,6 +162,7 @@ class GeneratedEQA(Source):
                     )
                 write_questions(path, made)
                 journal.remove()
+            if to_be_made:
                 console.print(f"questions: {path}")
         if read_header(path)["configuration"] != wanted:
             load_questions(path, "train", configuration=wanted)
