@@ -2,7 +2,8 @@
 
 Examples:
 
-    python eval.py checkpoint=runs/il/agent.ckpt
+    python eval.py                                   # the agent that comes with the package
+    python eval.py checkpoint=runs/il/agent.ckpt lines=all
     python eval.py checkpoint=... split=val scale=tiny
     python eval.py agent=frontier                    # a scripted agent alone, without any checkpoint
 """
@@ -18,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eqa.envs.files import file_fingerprint
 from eqa.envs.progress import console
-from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.neural import NeuralAgent, file_of_weights
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.results import write_results, write_walks
 from eqa.models.learning.command_line import in_one_line
@@ -67,7 +68,7 @@ def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
     extractor = FeatureExtractor(agent.encoder)
     source = instantiate(cfg.data, encode=extractor)
     folder = Path(cfg.run_folder)
-    data = {**source.fingerprints(), "checkpoint": file_fingerprint(Path(cfg.checkpoint))}
+    data = {**source.fingerprints(), "checkpoint": file_fingerprint(file_of_weights(cfg.checkpoint))}
     record = RunRecord(folder, name=agent.name, seed=cfg.seed, configuration=asked, data=data)
     with record.stage("results"):
         write_results(

@@ -9,6 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
+from eqa.data.demonstrations.spawn_settings import BACK, SPAWN_SETTINGS
 from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
@@ -28,7 +29,8 @@ from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
-LINES = ("all", "own", "answerer")
+LINES = ("main", "all", "own", "answerer")
+MAIN = "forward only", ORACLE  # what "main" shows beside the agent
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
@@ -38,8 +40,9 @@ class AgentResults:
 
     - Parts that an experiment does not fit come from another run's agent, see
       `models.agents.checkpoints.fitting_agent`. The default is the last agent called `base_name` (None: any name).
-    - `lines` chooses the lines of the table: "all"; "own", the agent's alone; "answerer", the agent's and the shortest
-      paths'. The last is for an experiment that changes the answers alone.
+    - `lines` chooses the lines of the table. "all": all, from all spawns. "main": the agent's, straight walks, shortest
+      paths and the question alone, from T-10, T-30 and T-50. "own": the agent's. "answerer": the agent's and the
+      shortest paths', for an experiment that changes the answers alone.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
     - `finetunes`: the fitted navigator began with that agent's, so it is fine-tuned from that agent. A typed
@@ -135,7 +138,7 @@ def write_results(
 ) -> list[dict]:
     """Plays through a split and writes rows, tables and pictures. `lines`: see `AgentResults`.
 
-    It prints the table, or for all lines five sentences on it (`models.evaluation.summary`).
+    It prints the table, or for main and all lines five sentences on it (`models.evaluation.summary`).
 
     `compare_with` are other agents that walk beside it, each with the answers of its own answerer. If the two answerers
     differ, a line "other: agent" has the other's walks with this agent's answers. It separates walking from answering.
@@ -143,8 +146,9 @@ def write_results(
     ValueError for an agent of the same name, or with another encoder or vocabulary.
     """
     console.rule(f"[bold]evaluation, {split}")
-    if lines == "all":
-        _refuse_without_train_and_val(source)
+    summed_up = lines in ("main", "all")
+    if summed_up:
+        _refuse_without_train_and_val(source, lines)
     evaluation = Evaluation(agent, source, split, extractor=extractor)
     walkers = evaluation.walkers(seed)
     beside, answered_by, pairs = {}, {agent.name: {agent.name: agent.answerer}}, []
@@ -161,8 +165,11 @@ def write_results(
             answered_by[other.name][mixed] = agent.answerer
             relations[mixed] = Relations(walked_by=other.name, answered_by=agent.name)
             pairs += [(mixed, other.name), (agent.name, mixed)]
-    if lines == "all":
-        rows = evaluation.play({**walkers, **beside}, answered_by=answered_by, relations=relations) + evaluation.blind()
+    if summed_up:
+        chosen = {name: walker for name, walker in walkers.items() if lines == "all" or name in (agent.name, *MAIN)}
+        settings = SPAWN_SETTINGS if lines == "all" else [f"T-{k}" for k in BACK]
+        said = {"answered_by": answered_by, "relations": relations}
+        rows = evaluation.play({**chosen, **beside}, settings, **said) + evaluation.blind()
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
         if lines == "answerer":
@@ -171,8 +178,8 @@ def write_results(
         rows = evaluation.play(chosen, answered_by=answered_by, relations=relations)
     scale = agent.config.get("scale", {}).get("name", "?")
     title = _title(evaluation, split, scale, seed)
-    _write(evaluation, rows, folder, of=agent.name, title=title, show=lines != "all")
-    if lines == "all":
+    _write(evaluation, rows, folder, of=agent.name, title=title, show=not summed_up)
+    if summed_up:
         console.print(f"[bold]{title}", *summary(rows, agent.name, folder), sep="\n", soft_wrap=True, highlight=False)
     if compare_with:
         write_changes(folder, [*((agent.name, other.name) for other in compare_with), *pairs])
@@ -203,11 +210,11 @@ def _write(
         console.print(results_table(rows, title))
 
 
-def _refuse_without_train_and_val(source: Source) -> None:
+def _refuse_without_train_and_val(source: Source, lines: str) -> None:
     if missing := [split for split in ("train", "val") if split not in source.splits]:
         raise ValueError(
-            f"lines: expected own or answerer, as the question-only lines of all are fitted to train and val, and these "
-            f"data have no {' and no '.join(missing)}, only {list(source.splits)}"
+            f"lines: expected own or answerer, as the question-only lines of {lines} are fitted to train and val, and "
+            f"these data have no {' and no '.join(missing)}, only {list(source.splits)}"
         )
 
 

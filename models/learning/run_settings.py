@@ -104,6 +104,7 @@ FLAG = Rule("true or false", lambda v: type(v) is bool)
 TEXT = Rule("a text", lambda v: isinstance(v, str))
 FILE = Rule("a file that is there", lambda v: isinstance(v, str) and Path(v).expanduser().is_file())
 WEIGHTS = Rule("a file that is there", lambda v: isinstance(v, str) and here_or_packaged(v).is_file())
+AGENT = Rule("an agent's file or folder that is there", lambda v: isinstance(v, str) and here_or_packaged(v).exists())
 PLACE = Rule("a file or folder that is there", lambda v: isinstance(v, str) and Path(v).expanduser().exists())
 BATCHES = Rule(
     "a whole number from 1 on, or a share above 0.0 to 1.0",
@@ -121,9 +122,9 @@ RULES: dict[str, Rule] = {
     "save_top_k": whole(1),
     "compile": Rule("true, false or a backend's name", lambda v: isinstance(v, bool | str)),
     "encoder": WEIGHTS,
-    "checkpoint": FILE.or_word("last"),
-    "*.checkpoint": FILE.or_word("last").or_null,
-    "compare_with": FILE.or_null,
+    "checkpoint": AGENT.or_word("last"),
+    "*.checkpoint": AGENT.or_word("last").or_null,
+    "compare_with": AGENT.or_null,
     "split": one_of(*ALL_SPLITS),
     "lines": one_of(*LINES),
     "stop_odds": POSITIVE.or_null,
@@ -229,7 +230,8 @@ RULES: dict[str, Rule] = {
     "trainer.overfit_batches": Rule(f"{BATCHES.expected}, or 0", lambda v: v == 0 or BATCHES.fits(v)),
     "trainer.fast_dev_run": Rule("true, false or a whole number from 1 on", lambda v: FLAG.fits(v) or whole(1).fits(v)),
 }
-OF_TRAINED = {"checkpoint": None, "lines": "all", "compare_with": None, "stop_odds": None}  # as they are if not typed
+# Settings of a trained agent, as they are if not typed.
+OF_TRAINED = {"checkpoint": "models/weights/pacman_q", "lines": "main", "compare_with": None, "stop_odds": None}
 # For settings without a rule; "???" marks a required value.
 FINITE = Rule("something finite", lambda v: v != "???" and not (isinstance(v, float) and not math.isfinite(v)))
 
