@@ -49,7 +49,7 @@ RENAMED = {
     "stages.*.model.warm_up": "stages.*.model.critic_warm_up",
 }
 RENAMED_VALUES = {
-    "experiment": {"own_ends": "answerer_rollouts", "places": "spatial_attention"},
+    "experiment": {"own_ends": "answerer_rollouts", "places": "spatial_attention", "rl_ppo": "rl_finetune"},
     "stage@stages.*": {"own_ends": "answerer_rollouts", "practice": "reinforce"},
     "stages.*.model.baseline": {"running": "moving_average", "samples": "rloo"},
     "stages.*.model.answerer": {"PlacesAnswerer": "SpatialAttentionAnswerer"},

@@ -164,7 +164,7 @@ WRONG = {
             "checkpoint: expected an agent's file or folder that is there, or last, got 'nowhere.ckpt'",
         ),
     ],
-    "rl_finetune": [
+    "reinforce_paper": [
         (f"{MODEL}.baseline=mean", f"{MODEL}.baseline: expected one of none, moving_average, rloo, critic, got 'mean'"),
         (f"{MODEL}.clip_range=1", f"{MODEL}.clip_range: expected a number above 0 below 1, or null, got 1"),
         (f"{MODEL}.gamma=1.1", f"{MODEL}.gamma: expected a number from 0 to 1, got 1.1"),
@@ -266,8 +266,8 @@ def test_all_that_is_wrong_is_said_at_once_and_a_critic_may_wait() -> None:
         "+stages.navigator.data.walks=1",
     )
     with pytest.raises(ValueError, match="walks: expected one of") as refused:
-        check_settings(composed("train", "+experiment=rl_finetune", *words))
-    check_settings(composed("train", "+experiment=rl_finetune", *words[:-1]))
+        check_settings(composed("train", "+experiment=reinforce_paper", *words))
+    check_settings(composed("train", "+experiment=reinforce_paper", *words[:-1]))
 
 
 REFUSED = {
