@@ -7,7 +7,8 @@
 - configuration: the composed one
 - data: the data's identity, from `source.fingerprints`
 - time_s: wall-clock time of all starts added up
-- memory_gb: the most memory that the (first) process held
+- memory_gb: the most memory that the (first) process held, without files mapped into it (`peak_memory`); records of
+  older versions count mapped files, some of them several times
 - stages: time and memory of each stage
 """
 
@@ -18,6 +19,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +37,8 @@ from eqa.envs.reading import named, parsed, read_text
 
 ROOT = Path(__file__).parents[1]
 NAME = "run.json"
-PROCESS = Path("/proc/self")
+STATUS = Path("/proc/self/status")
+LOOK_EVERY_S = 0.1
 
 
 class RunRecord:
@@ -70,18 +73,18 @@ class RunRecord:
         """Adds time and memory of its block to the stage's, also if the block is cut off."""
         entry = self.stages.setdefault(name, {"time_s": 0.0, "memory_gb": 0.0})
         before, began = dict(entry), time.monotonic()
-        forget_peak_memory()
+        with peak_memory() as peak_gb:
 
-        def update() -> None:
-            entry["time_s"] = round(before["time_s"] + time.monotonic() - began, 1)
-            entry["memory_gb"] = round(max(before["memory_gb"], peak_memory_gb()), 2)
+            def update() -> None:
+                entry["time_s"] = round(before["time_s"] + time.monotonic() - began, 1)
+                entry["memory_gb"] = round(max(before["memory_gb"], peak_gb()), 2)
 
-        self._update = update
-        try:
-            yield
-        finally:
-            self.write()
-            self._update = lambda: None
+            self._update = update
+            try:
+                yield
+            finally:
+                self.write()
+                self._update = lambda: None
 
     @rank_zero_only
     def write(self) -> None:
@@ -164,20 +167,37 @@ def machine() -> str:
     return ", ".join([*parts, f"{platform.system()} {platform.release()}"])
 
 
-def forget_peak_memory() -> None:
-    """Starts the measurement of `peak_memory_gb` anew, if the system can (Linux); else it goes on."""
+@contextmanager
+def peak_memory() -> Iterator[Callable[[], float]]:
+    """Gives a function: the most gigabytes that this process has held since, or held inside of the block when it is over.
+
+    It looks every tenth of a second. Files that are mapped into memory are left out on Linux: the system takes their
+    pages back when it needs them. Elsewhere it is the most that the process has held since it began.
+    """
+    most, over = held_memory_gb(), threading.Event()
+
+    def look() -> None:
+        nonlocal most
+        while not over.wait(LOOK_EVERY_S):
+            most = max(most, held_memory_gb())
+
+    watcher = threading.Thread(target=look, name="peak memory", daemon=True)
+    watcher.start()
     try:
-        (PROCESS / "clear_refs").write_text("5")
+        yield lambda: most
+    finally:
+        over.set()
+        watcher.join()
+
+
+def held_memory_gb() -> float:
+    """Memory that this process holds now, or its peak where the system says no more; 0 if it says nothing."""
+    try:
+        parts = re.findall(r"Rss(?:Anon|Shmem):\s*(\d+) kB", STATUS.read_text())
     except OSError:
-        return
-
-
-def peak_memory_gb() -> float:
-    """The most memory this process has held, mapped files included; 0 if the system does not say."""
-    try:
-        return int(re.search(r"VmHWM:\s*(\d+) kB", (PROCESS / "status").read_text()).group(1)) * 1024 / 1e9
-    except (OSError, AttributeError):
-        pass
+        parts = []
+    if parts:
+        return sum(map(int, parts)) * 1024 / 1e9
     try:
         import resource
     except ImportError:

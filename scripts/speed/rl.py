@@ -31,7 +31,7 @@ from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.learning.reinforce import NavigatorReinforcement
 from eqa.models.learning.rl_data import RolloutData
 from eqa.models.navigators.pacman import Pacman
-from eqa.models.run_record import forget_peak_memory, peak_memory_gb
+from eqa.models.run_record import held_memory_gb, peak_memory
 from eqa.scripts.arguments import positive, whole
 from eqa.scripts.speed.pipeline import make_extractor, record
 
@@ -92,18 +92,15 @@ class Turns(pl.Callback):
 
     def __init__(self, watched: Watched) -> None:
         self.watched, self.rows, self.parts = watched, [], Counter()
-        self.peak_gb = 0.0
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
         end, rollouts = time.perf_counter(), trainer.datamodule.rollouts["train"]
         if trainer.global_step > 1:
             self.rows.append((rollouts.num_steps, end - self.begin, self.watched.again()))
             self.parts.update(rollouts.clock.seconds)
-            self.peak_gb = max(self.peak_gb, peak_memory_gb())
         self.watched.again()
         rollouts.num_steps = 0
         rollouts.clock.seconds.clear()
-        forget_peak_memory()
         self.begin = time.perf_counter()
 
 
@@ -122,9 +119,8 @@ def untrained(source: FewHouses, *, stops: float) -> NeuralAgent:
 
 
 def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namespace) -> tuple[Turns, float]:
-    """Updates with so many environments, and the gigabytes that were held before."""
-    forget_peak_memory()
-    before_gb = peak_memory_gb()
+    """Updates with so many environments, and the gigabytes that they hold at the most beside what was held before."""
+    before_gb = held_memory_gb()
     stage = OmegaConf.to_container(OmegaConf.load(STAGE), resolve=False)
     of_data, of_model = ({k: v for k, v in stage[part].items() if k != "_target_"} for part in ("data", "model"))
     given = {
@@ -154,11 +150,12 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
         callbacks=[turns],
     )
     torch.manual_seed(0)
-    trainer.fit(NavigatorReinforcement(**data.sizes, **of_model, draw_every=1000), data)
-    return turns, before_gb
+    with peak_memory() as peak_gb:
+        trainer.fit(NavigatorReinforcement(**data.sizes, **of_model, draw_every=1000), data)
+    return turns, peak_gb() - before_gb
 
 
-def line(num_envs: int, turns: Turns, before_gb: float) -> str:
+def line(num_envs: int, turns: Turns, added_gb: float) -> str:
     steps, update, alone = np.array(turns.rows).T
     own, encoder = steps / update, steps / alone
     total = sum(update)
@@ -166,7 +163,7 @@ def line(num_envs: int, turns: Turns, before_gb: float) -> str:
     return (
         f"{num_envs:>5} {steps.mean():>6.0f} {np.median(own):>7.0f} {own.max():>6.0f} {np.median(encoder):>8.0f} "
         f"{encoder.max():>6.0f} {np.median(own / encoder):>6.0%} {np.median(update):>7.2f} {split} "
-        f"{1 - sum(turns.parts.values()) / total:>7.1%} {1e3 * (turns.peak_gb - before_gb):>6.0f}"
+        f"{1 - sum(turns.parts.values()) / total:>7.1%} {1e3 * added_gb:>6.0f}"
     )
 
 
