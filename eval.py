@@ -3,7 +3,7 @@
 Examples:
 
     python eval.py                                   # the agent that comes with the package
-    python eval.py checkpoint=runs/il/agent.ckpt lines=all
+    python eval.py checkpoint=runs/il/agent.ckpt lines=all spawns=all
     python eval.py checkpoint=... split=val scale=tiny
     python eval.py agent=frontier                    # a scripted agent alone, without any checkpoint
 """
@@ -53,7 +53,9 @@ def main(cfg: DictConfig) -> None:
         source, folder = instantiate(cfg.data), Path(cfg.run_folder)
         record = RunRecord(folder, name=agent.name, seed=cfg.seed, configuration=asked, data=source.fingerprints())
         with record.stage("results"):
-            write_walks(agent, source, folder=folder, split=cfg.split, seed=cfg.seed, scale=cfg.scale.name)
+            write_walks(
+                agent, source, folder=folder, split=cfg.split, spawns=cfg.spawns, seed=cfg.seed, scale=cfg.scale.name
+            )
     console.print(f"results: {cfg.run_folder}")
 
 
@@ -79,6 +81,7 @@ def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
             seed=cfg.seed,
             extractor=extractor,
             lines=cfg.lines,
+            spawns=cfg.spawns,
             compare_with=compare_with,
         )
 

@@ -169,7 +169,7 @@ def machine() -> str:
 
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
-    """Gives a function: the most gigabytes that this process has held since, or held inside of the block when it is over.
+    """Gives a function: the most gigabytes that this process has held since, or held in the block when it is over.
 
     It looks every tenth of a second. Files that are mapped into memory are left out on Linux: the system takes their
     pages back when it needs them. Elsewhere it is the most that the process has held since it began.

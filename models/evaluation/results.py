@@ -30,7 +30,8 @@ from eqa.models.evaluation.tables import differences_grid, terminal_tables
 ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
 LINES = ("main", "all", "own", "answerer")
-MAIN = "forward only", ORACLE  # what "main" shows beside the agent
+MAIN = "forward only", ORACLE  # lines that "main" shows beside the agent's
+SPAWNS = {"main": [f"T-{k}" for k in BACK], "all": list(SPAWN_SETTINGS)}
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
@@ -40,9 +41,10 @@ class AgentResults:
 
     - Parts that an experiment does not fit come from another run's agent, see
       `models.agents.checkpoints.fitting_agent`. The default is the last agent called `base_name` (None: any name).
-    - `lines` chooses the lines of the table. "all": all, from all spawns. "main": the agent's, straight walks, shortest
-      paths and the question alone, from T-10, T-30 and T-50. "own": the agent's. "answerer": the agent's and the
-      shortest paths', for an experiment that changes the answers alone.
+    - `lines` chooses the lines of the table. "all": all. "main": the agent's, straight walks, shortest paths and the
+      question alone. "own": the agent's. "answerer": the agent's and the shortest paths', for an experiment that changes
+      the answers alone.
+    - `spawns`: "main" are T-10, T-30 and T-50, "all" all of `data.demonstrations.spawn_settings`.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
     - `finetunes`: the fitted navigator began with that agent's, so it is fine-tuned from that agent. A typed
@@ -62,6 +64,7 @@ class AgentResults:
         checkpoint: str | None = None,
         base_name: str | None = REFERENCE,
         lines: str = "all",
+        spawns: str = "all",
         compare: bool = False,
         finetunes: bool = False,
         also_at: Sequence[float] = (),
@@ -69,7 +72,8 @@ class AgentResults:
         self.source, self.folder, self.configuration, self.split = source, folder, configuration, split
         if split not in source.splits:
             raise ValueError(f"on_finish.split: expected one of {list(source.splits)}, got {split!r}")
-        self.lines, self.compare, self.finetunes, self.also_at = known_lines(lines), compare, finetunes, also_at
+        self.lines, self.spawns = _known("lines", lines, LINES), _known("spawns", spawns, SPAWNS)
+        self.compare, self.finetunes, self.also_at = compare, finetunes, also_at
         self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
@@ -94,6 +98,7 @@ class AgentResults:
             seed=self.configuration["seed"],
             extractor=self.source.encode,
             lines=self.lines,
+            spawns=self.spawns,
             compare_with=compare_with,
         )
 
@@ -119,10 +124,10 @@ class AgentResults:
         return list(starts.values())
 
 
-def known_lines(lines: str) -> str:
-    if lines not in LINES:
-        raise ValueError(f"lines: expected one of {LINES}, got {lines!r}")
-    return lines
+def _known(name: str, value: str, known: Iterable[str]) -> str:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {list(known)}, got {value!r}")
+    return value
 
 
 def write_results(
@@ -134,9 +139,10 @@ def write_results(
     seed: int,
     extractor: FeatureExtractor,
     lines: str = "all",
+    spawns: str = "all",
     compare_with: Sequence[NeuralAgent] = (),
 ) -> list[dict]:
-    """Plays through a split and writes rows, tables and pictures. `lines`: see `AgentResults`.
+    """Plays through a split and writes rows, tables and pictures. `lines` and `spawns`: see `AgentResults`.
 
     It prints the table, or for main and all lines five sentences on it (`models.evaluation.summary`).
 
@@ -167,15 +173,15 @@ def write_results(
             pairs += [(mixed, other.name), (agent.name, mixed)]
     if summed_up:
         chosen = {name: walker for name, walker in walkers.items() if lines == "all" or name in (agent.name, *MAIN)}
-        settings = SPAWN_SETTINGS if lines == "all" else [f"T-{k}" for k in BACK]
-        said = {"answered_by": answered_by, "relations": relations}
-        rows = evaluation.play({**chosen, **beside}, settings, **said) + evaluation.blind()
+        chosen |= beside
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}
         if lines == "answerer":
             line = f"{ORACLE}: {agent.name}"
             chosen[line], relations[line] = walkers[ORACLE], Relations(walked_by=ORACLE, answered_by=agent.name)
-        rows = evaluation.play(chosen, answered_by=answered_by, relations=relations)
+    rows = evaluation.play(chosen, SPAWNS[spawns], answered_by=answered_by, relations=relations)
+    if summed_up:
+        rows += evaluation.blind()
     scale = agent.config.get("scale", {}).get("name", "?")
     title = _title(evaluation, split, scale, seed)
     _write(evaluation, rows, folder, of=agent.name, title=title, show=not summed_up)
@@ -186,11 +192,13 @@ def write_results(
     return rows
 
 
-def write_walks(agent: Agent, source: Source, *, folder: Path, split: str, seed: int, scale: str) -> list[dict]:
+def write_walks(
+    agent: Agent, source: Source, *, folder: Path, split: str, spawns: str, seed: int, scale: str
+) -> list[dict]:
     """Plays an agent that learned nothing through a split, alone, and writes rows, tables and pictures."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(None, source, split, extractor=source.encode)
-    rows = evaluation.play({agent.name: agent})
+    rows = evaluation.play({agent.name: agent}, SPAWNS[spawns])
     _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     return rows
 

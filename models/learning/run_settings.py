@@ -19,7 +19,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
 from eqa.envs.files import here_or_packaged
-from eqa.models.evaluation.results import LINES
+from eqa.models.evaluation.results import LINES, SPAWNS
 from eqa.models.learning.imitation import ANSWERING, CLASSES, OPTIMIZERS, SCHEDULES
 from eqa.models.learning.reinforce import BASELINES
 
@@ -127,6 +127,7 @@ RULES: dict[str, Rule] = {
     "compare_with": AGENT.or_null,
     "split": one_of(*ALL_SPLITS),
     "lines": one_of(*LINES),
+    "spawns": one_of(*SPAWNS),
     "stop_odds": POSITIVE.or_null,
     # data
     "scale.houses.*": whole(1),
@@ -210,6 +211,7 @@ RULES: dict[str, Rule] = {
     # after the last stage
     "on_finish.split": one_of(*ALL_SPLITS),
     "on_finish.lines": one_of(*LINES),
+    "on_finish.spawns": one_of(*SPAWNS),
     "on_finish.also_at.*": POSITIVE,
     **dict.fromkeys(("on_finish.compare", "on_finish.finetunes", "on_finish.ship"), FLAG),
     # Lightning's trainer
