@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Float16, Int64
+from jaxtyping import Bool, Float16, Int64
 from torch import nn
 
 from eqa.envs.simulator import Observation
@@ -33,6 +33,7 @@ class NavigatorAgent(Walker):
         known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
         self.state, self.num = self.navigator.warm_up(*known), len(batch.questions)
         self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for agents that have stopped
+        self._planned: list[torch.Tensor | None] = []  # (N,) at each step
 
     @torch.inference_mode()
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
@@ -44,9 +45,15 @@ class NavigatorAgent(Walker):
         active = torch.zeros(self.num, dtype=torch.bool, device=seen.device)
         active[who] = True
         self.state, actions = self.navigator.act(self.state, seen.float(), active=active)
+        self._planned.append(self.navigator.planner_queried(self.state))
         return actions[who].cpu().numpy()
 
     @property
     def features(self) -> Float16[torch.Tensor, "N S F"]:
         """Features that each agent saw at each of its own steps; 0 after its end."""
         return torch.stack(self._seen, 1)
+
+    @property
+    def planned(self) -> Bool[np.ndarray, "N S"] | None:
+        """True for steps at which a planner chose the action, and no controller; None without a planner."""
+        return None if self._planned[0] is None else torch.stack(self._planned, 1).cpu().numpy()

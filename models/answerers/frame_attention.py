@@ -62,12 +62,24 @@ class Answerer(nn.Module):
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B A"]:
         """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
-        question = self.question(questions)
-        image = self.image_projection(features.to(self.image_projection[0].weight.dtype))
-        weights = self.weights(image, question, mask)
+        weights, image, question = self._look(features, questions, mask)
         attended = (weights.unsqueeze(2) * image).sum(1)
         fused = torch.cat([attended, question], 1) if self.fusion == "concat" else attended * question
         return self.classifier(fused)
+
+    def attended(
+        self, features: Float[Tensor, "B T F"], questions: Int64[Tensor, "B L"], mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T 1 1"]:
+        """The share of attention that each frame gets, as of a map of one place; each question's sum to 1."""
+        return self._look(features, questions, mask)[0][..., None, None]
+
+    def _look(
+        self, features: Float[Tensor, "B T F"], questions: Int64[Tensor, "B L"], mask: Bool[Tensor, "B T"] | None
+    ) -> tuple[Tensor, ...]:
+        """Weights of frames (B, T), their vectors (B, T, D), and the question's (B, D)."""
+        question = self.question(questions)
+        image = self.image_projection(features.to(self.image_projection[0].weight.dtype))
+        return self.weights(image, question, mask), image, question
 
     @torch.no_grad()
     def scale_scores(self, weight: float | Tensor) -> None:

@@ -5,7 +5,8 @@ for. Attention over the places of all frames follows how sure the encoder is of 
 places have are the answer: a colour, a room or a thing. It begins with the encoder's own names, so it answers before it
 has learned; learning adjusts what each word looks for, how sharply, in which frames, and what each name says.
 
-Axes: B questions, T frames, F features, L words, A answers, P places of all frames, C features of a place, N names.
+Axes: B questions, T frames, H rows and W columns of a map, F features, L words, A answers, P places of all frames,
+C features of a place, N names.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,8 @@ class NamingAnswerer(nn.Module):
         earlier_frames: Sequence[int] = (),
     ):
         super().__init__()
-        self.channels = checked_map_shape(map_shape, feature_size)[0]
+        self.map_shape = checked_map_shape(map_shape, feature_size)
+        self.channels = self.map_shape[0]
         self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         self.names = NameReader(vocabulary_size, self.channels, name_counts)
         self.sharpness = nn.Parameter(torch.tensor([1.0, 0.5]))  # of the class asked for, and of the room
@@ -72,6 +74,23 @@ class NamingAnswerer(nn.Module):
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B A"]:
         """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
+        attention, shown, classes, colors, rooms = self._look(features, questions, mask)
+        there = [(attention.unsqueeze(1) @ names.exp()).squeeze(1) for names in (classes, colors, rooms)]
+        everywhere = (rooms.exp() * shown.unsqueeze(2)).sum(1) / shown.sum(1, keepdim=True)
+        there[2] = (there[2] + everywhere) / 2  # the whole view tells the kind of room
+        named = [trust * (LEAST + names).log() for trust, names in zip(self.trust, there, strict=True)]
+        return self.said(torch.cat(named, 1))
+
+    def attended(
+        self, features: Float[Tensor, "B T F"], questions: Int64[Tensor, "B L"], mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T H W"]:
+        """The share of attention that each place of the maps gets; each question's sum to 1."""
+        return self._look(features, questions, mask)[0].unflatten(1, (-1, *self.map_shape[1:]))
+
+    def _look(
+        self, features: Float[Tensor, "B T F"], questions: Int64[Tensor, "B L"], mask: Bool[Tensor, "B T"] | None
+    ) -> tuple[Tensor, ...]:
+        """Attention (B, P), places that there are (B, P), and log probabilities of names, (B, P, N) of each kind."""
         places = features.to(self.said.weight.dtype).unflatten(2, (self.channels, -1)).transpose(2, 3).flatten(1, 2)
         classes, colors, rooms = (logits.log_softmax(2) for logits in self.names.logits(places))
         asked_class, asked_room = self.names.asked(questions)
@@ -81,9 +100,5 @@ class NamingAnswerer(nn.Module):
         if self.when is not None:
             fits = fits + self.when.repeat_interleave(each)
         shown = torch.ones_like(fits, dtype=torch.bool) if mask is None else mask.repeat_interleave(each, dim=1)
-        attention = fits.masked_fill(~shown, torch.finfo(fits.dtype).min).softmax(1).unsqueeze(1)
-        there = [(attention @ names.exp()).squeeze(1) for names in (classes, colors, rooms)]
-        everywhere = (rooms.exp() * shown.unsqueeze(2)).sum(1) / shown.sum(1, keepdim=True)
-        there[2] = (there[2] + everywhere) / 2  # the whole view tells the kind of room
-        named = [trust * (LEAST + names).log() for trust, names in zip(self.trust, there, strict=True)]
-        return self.said(torch.cat(named, 1))
+        attention = fits.masked_fill(~shown, torch.finfo(fits.dtype).min).softmax(1)
+        return attention, shown, classes, colors, rooms

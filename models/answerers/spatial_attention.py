@@ -3,7 +3,8 @@
 A question is about a thing somewhere in view. Attention over every cell of the last frames' maps (Xu et al. 2015;
 multi-head as in Vaswani et al. 2017) finds it, and its features answer. The mean over all cells tells the kind of room.
 
-Axes: B questions, T frames, F features, L words, A answers, P map cells of all frames, C features of a cell, G heads.
+Axes: B questions, T frames, H rows and W columns of a map, F features, L words, A answers, P map cells of all frames,
+C features of a cell, G heads.
 """
 
 from collections.abc import Sequence
@@ -68,14 +69,21 @@ class SpatialAttentionAnswerer(nn.Module):
     ) -> Float[Tensor, "B A"]:
         """Logits. `mask` is False where a walk has no frame; each row needs at least one frame."""
         cells, question = self.map_cells(features), self.question(questions)
-        if mask is None:
-            mask = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
+        mask = _all_shown(features) if mask is None else mask
         hidden = self.hidden(mask, self.means, cells.shape[2])
         everywhere = torch.where(hidden, 0.0, 1.0 / (~hidden).sum(2, keepdim=True)).to(cells.dtype)
         weights = torch.cat([self.weights(cells, question, mask), everywhere], 1)
         # Weights sum to 1, so a linear normalisation of the attended features equals one of each cell.
         attended = self.norm(torch.einsum("bgp,bcp->bgc", weights, cells).flatten(0, 1)).unflatten(0, weights.shape[:2])
         return self.classifier(torch.cat([self.value(attended).flatten(1), question], 1))
+
+    def attended(
+        self, features: Float[Tensor, "B T F"], questions: Int64[Tensor, "B L"], mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T H W"]:
+        """The share of attention that each cell gets, a mean over heads; each question's sum to 1."""
+        mask = _all_shown(features) if mask is None else mask
+        weights = self.weights(self.map_cells(features), self.question(questions), mask)
+        return weights.mean(1).unflatten(1, (-1, *self.map_shape[1:]))
 
     @torch.no_grad()
     def scale_scores(self, weight: float | Tensor) -> None:
@@ -110,3 +118,8 @@ class SpatialAttentionAnswerer(nn.Module):
         if self.means > 1:
             shown[:, : heads // 2, : -self.num_frames] = False
         return ~shown.repeat_interleave(cells // mask.shape[1], dim=2)
+
+
+def _all_shown(features: Float[Tensor, "B T F"]) -> Bool[Tensor, "B T"]:
+    """The mask of walks that have every frame."""
+    return torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)

@@ -11,13 +11,15 @@ A row has
 - the results of `envs.metrics.walk_metrics`; seen, 1 if the last view shows the target (`envs.metrics.target_shares`);
   collisions;
 - predicted, correct (0 or 1), rank of the true answer;
-- actions, poses and distances (metres to the goal at each pose) of the walk.
+- attention, where the answerer looked (`attention_of`);
+- actions, poses and distances (metres to the goal at each pose) of the walk;
+- planned, 1 for each action that a planner chose, 0 where its controller repeated the one before.
 
 Values that a line does not have are None: the walk of a question-only baseline, or the answers of a scripted agent
 without a trained one beside it.
 
-Axes: N episodes in lockstep, T history steps, K actions, L frames that are answered from, F features,
-A answers.
+Axes: N episodes in lockstep, S steps, T history steps, K actions, L frames that are answered from, H rows and W columns
+of their maps, F features, A answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float16, Float32
+from jaxtyping import Bool, Float, Float16, Float32, Int64
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -50,6 +52,9 @@ from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, 
 from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.blind import blind_lstm
+
+RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
+PLACES_KEPT, LEAST_SHOWN = 64, 0.001  # of an answerer's attention, in a row
 
 
 def batches(
@@ -118,7 +123,8 @@ class Evaluation:
                 simulator, scenes = enter(self.world, [episode.scene_id for episode in start.episodes])
                 for name, agent in agents.items():
                     walked = self._walk(agent, simulator, scenes, start)
-                    measured = self._measured(batch, walked, simulator)
+                    planned = agent.planned if isinstance(agent, NavigatorAgent) else None
+                    measured = self._measured(batch, walked, simulator, planned)
                     for line, answers in self._lines(name, agent, batch, start, walked, simulator, answered_by or {}):
                         rows.setdefault(line, []).extend(
                             _rows(line, related.get(line), batch, start.episodes, measured, answers)
@@ -147,9 +153,12 @@ class Evaluation:
             return
         features = agent.features.cpu().numpy() if isinstance(agent, NavigatorAgent) else None
         for line, answerer in answered_by.get(name, {name: self.agent.answerer}).items():
-            frames = self._frames(answerer, batch, walked, features, simulator)
+            *frames, steps = self._frames(answerer, batch, walked, features, simulator)
             prior = self.vocabulary.log_prior([e.question for e in start.episodes])
-            yield line, self._answers(answerer, start.episodes, prior, *frames)
+            answers = self._answers(answerer, start.episodes, prior, *frames)
+            looked = self._attended(answerer, start.episodes, *frames)
+            places = [attention_of(shares, at) for shares, at in zip(looked, steps, strict=True)]
+            yield line, [said | {"attention": at} for said, at in zip(answers, places, strict=True)]
 
     def _history(self, one: SpawnPoint) -> slice:
         """Rows of the demonstrations that lie before the spawn and are known."""
@@ -184,7 +193,11 @@ class Evaluation:
         return task.trajectories()
 
     def _measured(
-        self, batch: Sequence[SpawnPoint], walked: Trajectories, simulator: Simulator
+        self,
+        batch: Sequence[SpawnPoint],
+        walked: Trajectories,
+        simulator: Simulator,
+        planned: Bool[np.ndarray, "N S"] | None,
     ) -> list[tuple[dict, dict]]:
         """Measurements and record of each walk; both are independent of the answerer."""
         episodes = [self.demos.episodes[s.row] for s in batch]
@@ -201,6 +214,7 @@ class Evaluation:
                     "actions": walked.actions[n, :length].tolist(),
                     "poses": walked.poses[n, : length + 1].round(4).tolist(),
                     "distances": [round(d, 3) for d in walked.distances_m[n, : length + 1].tolist()],
+                    "planned": None if planned is None else planned[n, :length].astype(int).tolist(),
                 },
             )
             for n, length in enumerate(walked.num_actions)
@@ -213,9 +227,10 @@ class Evaluation:
         walked: Trajectories,
         features: Float16[np.ndarray, "N S F"] | None,
         simulator: Simulator,
-    ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"]]:
+    ) -> tuple[Float[torch.Tensor, "N L F"], Bool[torch.Tensor, "N L"], list[np.ndarray]]:
         """Features of history and walk that are answered from, for any walker, and a mask of the frames that exist.
 
+        The last part has the step of each of these frames; those before the spawn are negative.
         `features` are those that an agent has computed of its own steps; other views are rendered again.
         """
         ends = [spawn.known + int(views) for spawn, views in zip(batch, walked.num_views, strict=True)]
@@ -235,7 +250,8 @@ class Evaluation:
             found[~before] = views[np.searchsorted(steps, wanted[~before] - spawn.known)]
             frames.append(found)
         mask = pad_sequence([torch.ones(len(f), dtype=torch.bool) for f in frames], batch_first=True)
-        return pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True), mask
+        features = pad_sequence([torch.from_numpy(f).float() for f in frames], batch_first=True)
+        return features, mask, [wanted - spawn.known for spawn, wanted in zip(batch, places, strict=True)]
 
     def _encode_views(
         self, walked: Trajectories, steps: Sequence[np.ndarray], simulator: Simulator
@@ -261,6 +277,14 @@ class Evaluation:
         questions = self.vocabulary.encode_batch([e.question for e in episodes])
         said = answerer(features, torch.from_numpy(questions), mask).numpy()
         return _judge(episodes, said + prior, self.vocabulary.answers)
+
+    @torch.inference_mode()
+    def _attended(
+        self, answerer: nn.Module, episodes: Sequence[Episode], features: torch.Tensor, mask: torch.Tensor
+    ) -> Float32[np.ndarray, "N L H W"]:
+        """The share of attention that each place of each frame's map got, for each question."""
+        questions = self.vocabulary.encode_batch([e.question for e in episodes])
+        return answerer.attended(features, torch.from_numpy(questions), mask).float().numpy()
 
     def blind(self) -> list[dict]:
         """Rows of the baselines without walks: the majority answer, and the best of `models.evaluation.blind`."""
@@ -288,7 +312,7 @@ class Evaluation:
         )
         walked = dict.fromkeys(names)
         return [
-            _describe(name, None, None, episode) | walked | answer | dict.fromkeys(("actions", "poses", "distances"))
+            _describe(name, None, None, episode) | walked | answer | dict.fromkeys(RECORDED)
             for name, given in lines.items()
             for episode, answer in zip(episodes, given, strict=True)
         ]
@@ -303,9 +327,24 @@ def _rows(
     answers: Sequence[dict],
 ) -> list[dict]:
     return [
-        _describe(name, relations, spawn.setting, episode) | metrics | answer | record
+        _describe(name, relations, spawn.setting, episode) | metrics | {"attention": None} | answer | record
         for spawn, episode, (metrics, record), answer in zip(batch, episodes, measured, answers, strict=True)
     ]
+
+
+def attention_of(shares: Float32[np.ndarray, "L H W"], steps: Int64[np.ndarray, " _"]) -> dict:
+    """The places that an answerer looked at most, ready for JSON, with the rows and columns of its maps.
+
+    A place is [step of its frame, row, column, share of all attention]; a frame before the spawn has a negative step.
+    `shares` may have further frames, which are padding.
+    """
+    shares = shares[: len(steps)]
+    most = np.argsort(-shares, axis=None, kind="stable")[:PLACES_KEPT]
+    at = zip(*np.unravel_index(most, shares.shape), strict=True)
+    places = [
+        [int(steps[frame]), int(row), int(column), float(shares[frame, row, column])] for frame, row, column in at
+    ]
+    return {"grid": list(shares.shape[1:]), "places": [[*p[:3], round(p[3], 3)] for p in places if p[3] >= LEAST_SHOWN]}
 
 
 def _describe(name: str, relations: Relations | None, spawn: str | None, episode: Episode) -> dict:

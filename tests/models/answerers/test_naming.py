@@ -76,7 +76,7 @@ def test_it_equals_a_slow_one_that_goes_through_the_places():
         questions("what color is the bed in the kitchen?", "what color is the sofa?"),
     )
     mask = torch.tensor([[True, True, True], [False, True, True]])
-    found = answerer(features, asked, mask)
+    found, attended = answerer(features, asked, mask), answerer.attended(features, asked, mask)
     for row in range(2):
         fits, named, rooms = [], [], []
         want_class, want_room = (table[row].tolist() for table in answerer.names.asked(asked))
@@ -92,6 +92,7 @@ def test_it_equals_a_slow_one_that_goes_through_the_places():
                 fits.append(sharp[0] * sure + sharp[1] * here + float(answerer.when[frame]))
                 named.append(torch.cat(parts)), rooms.append(parts[2])
         attention = torch.tensor(fits).softmax(0)
+        torch.testing.assert_close(attended[row][mask[row]], attention.view(-1, *MAP[1:]))
         there = sum(a * names for a, names in zip(attention, named, strict=True))
         there[6:] = (there[6:] + torch.stack(rooms).mean(0)) / 2
         trust = answerer.trust.repeat_interleave(torch.tensor(NAMES.counts))

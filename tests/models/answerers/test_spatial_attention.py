@@ -51,6 +51,17 @@ def test_a_glimpse_looks_at_the_place_that_resembles_its_query() -> None:
     torch.testing.assert_close(weights, expected)
 
 
+def test_the_attention_of_a_map_is_the_mean_over_heads() -> None:
+    answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP).eval()
+    questions, features = torch.tensor([[4, 5], [6, 0]]), torch.randn(2, 5, SIZE)
+    mask = torch.tensor([[True, True, True, False, False], [True] * 5])
+    shares = answerer.attended(features, questions, mask)
+    assert shares.shape == (2, 5, 2, 3) and (shares[0, 3:] == 0).all()
+    torch.testing.assert_close(shares.sum((1, 2, 3)), torch.ones(2))
+    heads = answerer.weights(answerer.map_cells(features), answerer.question(questions), mask)
+    torch.testing.assert_close(shares[1, 2, 1, 1], heads[1, :, 2 * 6 + 4].mean())
+
+
 def test_a_question_can_ask_for_some_of_the_frames_and_half_of_the_glimpses_see_the_last_ones_only() -> None:
     frames = {"num_frames": 2, "earlier_frames": (7, 30), "num_heads": 2}
     answerer = SpatialAttentionAnswerer(9, 3, SIZE, map_shape=MAP, hidden_size=4, **frames).eval()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from zlib import crc32
 
@@ -31,7 +32,7 @@ from eqa.models.agents.oracles import ForwardAgent, RandomAgent, ShortestPathAge
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import FeatureExtractor
-from eqa.models.evaluation.evaluate import Evaluation, batches
+from eqa.models.evaluation.evaluate import Evaluation, attention_of, batches
 from eqa.models.evaluation.run_tables import intervals, results_table, write_tables
 from eqa.models.navigators.pacman import Pacman
 from tests.helpers.small_house import small_house
@@ -181,6 +182,35 @@ def test_distances_are_those_that_were_stored_with_the_demonstration(evaluation:
             continue
         stored = evaluation.demos.distance_m[evaluation.demos.rows(place)][-int(row["spawn"][2:])]
         assert row["d_0"] == pytest.approx(float(stored), abs=1e-5)
+
+
+def test_a_row_says_which_actions_the_planner_chose(evaluation: Evaluation, rows: list[dict]) -> None:
+    assert all(row["planned"] is None for row in rows if row["agent"] != "agent")
+    bias = evaluation.agent.navigator.controller[-1].bias.data
+    bias[1] += 100  # the controller repeats as often as it may: four times after the planner
+    try:
+        agent = NavigatorAgent(evaluation.agent.navigator, evaluation.extractor)
+        played = evaluation.play({"agent": agent}, ("T-10", "T-20"))
+    finally:
+        bias[1] -= 100
+    for row in played:
+        planned, actions = row["planned"], row["actions"]
+        assert len(planned) == len(actions) and 0 in planned
+        assert re.fullmatch("0{0,4}(10000)*(10{0,4})?", "".join(map(str, planned)))
+        assert all(actions[t] == actions[t - 1] for t in range(1, len(actions)) if not planned[t])
+
+
+def test_a_row_says_where_the_answerer_looked(rows: list[dict]) -> None:
+    for row in of(rows, "oracle"):
+        if row["spawn"] == "T-10":
+            places = row["attention"]["places"]
+            assert row["attention"]["grid"] == [1, 1] and sorted(p[0] for p in places) == [5, 6, 7, 8, 9]
+            assert sum(p[3] for p in places) == pytest.approx(1, abs=0.01)
+    assert all(row["attention"] is None for row in of(rows, "majority"))
+    shares = np.zeros((3, 2, 2), np.float32)
+    shares[0, 1, 0], shares[1, 0, 1], shares[2] = 0.25, 0.7499, 1.0  # the last frame is padding
+    looked = attention_of(shares, np.array([-4, 2]))
+    assert looked == {"grid": [2, 2], "places": [[2, 0, 1, 0.75], [-4, 1, 0, 0.25]]}
 
 
 def test_walks_without_stop_last_a_hundred_actions_and_count_their_last_pose(rows: list[dict]) -> None:
