@@ -5,31 +5,37 @@
     python scripts/play.py --run runs/il             # replays that run's walks instead of the person's own
     python scripts/play.py --collect --out runs/human_test           # only joins the walks
 
-An installed `eqa-play` is the same in any folder. Open the printed address. The arrow keys walk and turn, Space stops;
-then the question is answered. Each walk is written to --out/walks at once; the next start goes on with the remaining
-questions. All walks are joined at the end (Ctrl-C).
+An installed `eqa-play` is the same in any folder. Open the printed address. The arrow keys or W, A and D walk and turn,
+Space stops; then the question is answered. Each walk is written to --out/walks at once; the next start goes on with the
+remaining questions. All walks are joined at the end (Ctrl-C).
 
 --out/demonstrations.h5 is for learning (train.py data.human_walks=..., of --split train). --out/metrics.jsonl is the
 row HumanNav of the results table. Its means are over the walked questions, so compare them with other rows over the
 same ones.
 
-The page is served to this machine alone, and needs the token in the address.
+The page is served to this machine alone, and needs the token in the address. To open it on a phone, forward the port.
 """
 
 import argparse
+import asyncio
 import hmac
-import json
 import secrets
 import signal
+import socket
 import sys
-import threading
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from threading import Lock
+from typing import Annotated, Literal
 
+import uvicorn
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS
@@ -41,144 +47,180 @@ from eqa.models.learning.run_settings import check_settings, refuse_old_words
 from eqa.scripts.arguments import whole
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-PAGE = Path(__file__).with_suffix(".html")
+PAGE = Path(__file__).with_suffix(".html")  # with its style in .css and its script in .js
 HOST = "127.0.0.1"
 MOST_BYTES = 10_000  # of a request's body
-PATIENCE_S = 10  # for a client that sends nothing
+PATIENCE_S = 10  # for a body that does not come
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": POLICY,
+}
+Folder = Literal["run", "own"]  # whose walks are replayed: those of --run, or the person's
 
 
-class PlayServer(ThreadingHTTPServer):
-    """Server of the page and its requests, one at a time. `url` holds the token; requests without it are refused."""
+class Act(BaseModel):
+    """The next action by its name; `step` is the number of earlier ones, so that one sent twice counts once."""
 
-    def __init__(self, game: Game, replays: Replays, *, port: int = 0) -> None:
-        super().__init__((HOST, port), Handler)
-        self.game, self.replays = game, replays
-        self.token, self.lock = secrets.token_urlsafe(), threading.Lock()
-        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+    action: str
+    step: int
+
+
+class Answer(BaseModel):
+    answer: str
+
+
+class Wanted(BaseModel):
+    """The rows to list, see `Replays.rows`."""
+
+    page: int = Field(0, ge=0)
+    words: str = ""
+    wrong: bool = False
+    agent: str = ""
+    spawn: str = ""
+    question_type: str = ""
+
+
+class PlayServer(uvicorn.Server):
+    """Server of the page on a port of this machine. `url` holds the token; requests without it are refused."""
+
+    def __init__(self, game: Game, replays: Mapping[Folder, Replays], *, port: int = 0) -> None:
+        self.game, self.replays, self.token = game, replays, secrets.token_urlsafe()
+        self.socket = socket.create_server((HOST, port))
+        self.port = self.socket.getsockname()[1]
+        app = make_app(game, replays, token=self.token, port=self.port)
+        # No log of requests, as addresses hold the token.
+        super().__init__(uvicorn.Config(app, access_log=False, log_level="warning", lifespan="off", ws="none"))
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.server_port}/?token={self.token}"
+        return f"http://{HOST}:{self.port}/?token={self.token}"
 
-    def get(self, path: str, query: dict[str, str]) -> object:
-        """The JSON content of an address. KeyError for an unknown one, ValueError for one without content now."""
-        pages = {
-            "/state": self.game.state,
-            "/history": self.game.history,
-            "/rows": self.replays.rows,
-            "/replay": lambda: self.replays.replay(_row(query.get("row", ""))),
-        }
-        return pages[path]()
-
-    def post(self, path: str, sent: dict) -> object:
-        """Does something in the game, and gives the resulting state."""
-        if path == "/begin":
-            self.game.begin()
-        elif path == "/act":
-            names = self.game.world.actions.names
-            if sent.get("action") not in names or not isinstance(sent.get("step"), int):
-                raise ValueError(f"act: expected an action of {names} and a step, got {sent}")
-            self.game.act(names.index(sent["action"]), sent["step"])
-        elif path == "/answer":
-            self.game.answer(str(sent.get("answer")))
-        else:
-            raise KeyError(path)
-        return self.game.state()
+    def run_here(self) -> None:
+        """Serves until Ctrl-C, which is raised."""
+        self.run(sockets=[self.socket])
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: PlayServer
-    timeout = PATIENCE_S
+def make_app(game: Game, replays: Mapping[Folder, Replays], *, token: str, port: int) -> FastAPI:
+    """The page and its requests, which are answered one at a time."""
+    app = FastAPI(openapi_url=None)
+    guard(app, token=token, port=port)
+    lock = Lock()
 
-    def do_GET(self) -> None:
+    def done(function: Callable, *given: object) -> dict:
+        with lock:
+            function(*given)
+            return game.state()
+
+    @app.get("/")
+    def page() -> HTMLResponse:
+        nonce = secrets.token_urlsafe()  # only the page's own script and style have it
+        text = PAGE.read_text(encoding="utf-8").replace("{{nonce}}", nonce)
+        for name in ("css", "js"):
+            text = text.replace(f"{{{{{name}}}}}", PAGE.with_suffix(f".{name}").read_text(encoding="utf-8"))
+        policy = f"{POLICY}; connect-src 'self'; img-src data:; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'"
+        return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+
+    @app.get("/state")
+    def state() -> dict:
+        with lock:
+            return game.state()
+
+    @app.get("/history")
+    def history(first: Annotated[int, Query(ge=0)] = 0) -> dict:
+        with lock:
+            return game.history(first)
+
+    @app.post("/begin")
+    def begin() -> dict:
+        return done(game.begin)
+
+    @app.post("/act")
+    def act(sent: Act) -> dict:
+        names = game.world.actions.names
+        if sent.action not in names:
+            raise ValueError(f"action: expected one of {names}, got {sent.action!r}")
+        return done(game.act, names.index(sent.action), sent.step)
+
+    @app.post("/answer")
+    def answer(sent: Answer) -> dict:
+        return done(game.answer, sent.answer)
+
+    @app.post("/next")
+    def go_on() -> dict:
+        return done(game.go_on)
+
+    @app.get("/rows")
+    def rows(wanted: Annotated[Wanted, Query()]) -> dict:
+        with lock:
+            return replays["run"].rows(**wanted.model_dump())
+
+    @app.get("/replay")
+    def replay(row: int, folder: Folder = "run") -> dict:
+        with lock:
+            return replays[folder].replay(row)
+
+    @app.get("/frames")
+    def frames(row: int, first: int = 0, folder: Folder = "run", sensor: str = "rgb") -> list[str]:
+        with lock:
+            return replays[folder].frames(row, first, sensor)
+
+    return app
+
+
+def guard(app: FastAPI, *, token: str, port: int) -> None:
+    """Lets an app answer only requests that have the token and mean this server, and say each error in a line.
+
+    Another site can neither send the token's header nor see the address. A site with a name that was made to point here
+    sends its own name as Host (DNS rebinding).
+    """
+    hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+    origins = {None, *(f"http://{host}" for host in hosts)}
+
+    def told(status: int, text: str) -> JSONResponse:
+        return JSONResponse({"error": text}, status)
+
+    async def checked(request: Request, answer: Callable) -> Response:
+        given = request.headers.get("X-Token", request.query_params.get("token", "") if request.method == "GET" else "")
+        own = request.headers.get("Host") in hosts and request.headers.get("Origin") in origins
+        if not (own and hmac.compare_digest(given.encode(), token.encode())):
+            return told(403, "refused: open the address that scripts/play.py printed")
+        if "Transfer-Encoding" in request.headers or int(request.headers.get("Content-Length", 0)) > MOST_BYTES:
+            return told(
+                413, f"expected at most {MOST_BYTES} bytes with their number as Content-Length, got another body"
+            )
         try:
-            address = urlsplit(self.path)
-            query = {name: values[0] for name, values in parse_qs(address.query).items()}
-        except ValueError as error:
-            self._send(HTTPStatus.BAD_REQUEST, {"error": f"address: expected one of this page, got another ({error})"})
-            return
-        if not self._is_allowed(query.get("token", "")):
-            self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
-        elif address.path == "/":
-            nonce = secrets.token_urlsafe()
-            self._send(HTTPStatus.OK, PAGE.read_text().replace("{{nonce}}", nonce), nonce=nonce)
-        else:
-            self._answer(lambda: self.server.get(address.path, query))
-
-    def do_POST(self) -> None:
-        length = self.headers.get("Content-Length") or "0"
-        if not self._is_allowed():
-            self._send(HTTPStatus.FORBIDDEN, {"error": "refused: open the address that scripts/play.py printed"})
-        elif not (length.isascii() and length.isdigit()):
-            self._send(HTTPStatus.BAD_REQUEST, {"error": f"Content-Length: expected a number of bytes, got {length!r}"})
-        elif len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"expected at most {MOST_BYTES} bytes"})
-        else:
-            self._post(int(length))
-
-    def _post(self, length: int) -> None:
-        """Reads the whole request before it asks the game, as others wait for the game."""
-        try:
-            path, sent = urlsplit(self.path).path, json.loads(self.rfile.read(length) or "{}")
+            async with asyncio.timeout(PATIENCE_S):
+                await request.body()
         except TimeoutError:
-            self.close_connection = True
-            error = f"expected a body of {length} bytes within {PATIENCE_S} s, got less"
-            self._send(HTTPStatus.REQUEST_TIMEOUT, {"error": error})
-        except (ValueError, RecursionError) as error:
-            self._send(HTTPStatus.BAD_REQUEST, {"error": f"expected a JSON object, got something else ({error})"})
-        else:
-            self._answer(lambda: self.server.post(path, sent if isinstance(sent, dict) else {}))
+            return told(408, f"expected the whole body within {PATIENCE_S} s, got less")
+        return await answer(request)
 
-    def _is_allowed(self, token: str = "") -> bool:
-        """True if the request has the token, in its header or address, and this server's name.
+    @app.middleware("http")
+    async def with_headers(request: Request, answer: Callable) -> Response:
+        response = await checked(request, answer)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
 
-        Another site can neither send the header nor see the address. A site with a name that was made to point here
-        sends its own name as Host (DNS rebinding).
-        """
-        given = (self.headers.get("X-Token") or token).encode()
-        own_host = self.headers.get("Host") in self.server.hosts
-        own_page = self.headers.get("Origin") in {None, *(f"http://{host}" for host in self.server.hosts)}
-        return own_host and own_page and hmac.compare_digest(given, self.server.token.encode())
+    @app.exception_handler(RequestValidationError)
+    async def misread(_: Request, error: RequestValidationError) -> JSONResponse:
+        faults = (f"{one['loc'][-1]}: {one['msg']}, got {one.get('input')!r:.60}" for one in error.errors())
+        return told(422, "; ".join(faults))
 
-    def _answer(self, ask) -> None:
-        try:
-            with self.server.lock:
-                answer = ask()
-        except KeyError as error:
-            self._send(HTTPStatus.NOT_FOUND, {"error": f"nothing at {error}"})
-        except ValueError as error:
-            self._send(HTTPStatus.CONFLICT, {"error": str(error)})
-        except OSError as error:  # a full disk: the walk is still there, and can be answered once more
-            self._send(HTTPStatus.INSUFFICIENT_STORAGE, {"error": str(error)})
-        else:
-            self._send(HTTPStatus.OK, answer)
+    @app.exception_handler(HTTPException)
+    async def missing(request: Request, error: HTTPException) -> JSONResponse:
+        return told(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
 
-    def _send(self, status: HTTPStatus, content: object, *, nonce: str | None = None) -> None:
-        """Sends JSON, or the page if there is a nonce; only the page's own script and style have the nonce."""
-        data = (content if nonce else json.dumps(content)).encode()
-        self.send_response(status)
-        headers = {
-            "Content-Type": "text/html; charset=utf-8" if nonce else "application/json",
-            "Content-Length": str(len(data)),
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-            "Content-Security-Policy": "default-src 'none'; connect-src 'self'; img-src data:; frame-ancestors 'none'"
-            + (f"; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'" if nonce else ""),
-        }
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+    @app.exception_handler(ValueError)
+    async def refused(_: Request, error: ValueError) -> JSONResponse:
+        return told(409, str(error))
 
-    def log_message(self, *_: object) -> None:
-        """Logs nothing: addresses hold the token."""
-
-
-def _row(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValueError(f"row: expected a whole number, got {text[:40]!r}")
-    return int(text)
+    @app.exception_handler(OSError)  # a full disk: the walk is still there, and can be answered once more
+    async def unwritten(_: Request, error: OSError) -> JSONResponse:
+        return told(507, str(error))
 
 
 def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServer:
@@ -187,15 +229,16 @@ def make_server(arguments: argparse.Namespace, source: GeneratedEQA) -> PlayServ
     game = Game(
         tasks_of(source.episodes(split), arguments.spawn, seed=source.seed),
         world=source.world,
-        answers=source.vocabulary.answers,
+        vocabulary=source.vocabulary,
         extractor=source.encode,
         folder=out,
         configuration=source.human_configuration(split),
     )
-    run = arguments.run or out
     houses = {"house_seed": source.seed, "house_style": source.style}
-    replays = Replays(run, world=source.world, episodes=source.episodes, **houses)
-    return PlayServer(game, replays, port=arguments.port)
+    own = Replays(out, world=source.world, episodes=source.episodes)
+    run = Replays(arguments.run or out, world=source.world, episodes=source.episodes, **houses)
+    run.rows()  # read before anybody waits
+    return PlayServer(game, {"run": run, "own": own}, port=arguments.port)
 
 
 def _arguments() -> argparse.Namespace:
@@ -237,13 +280,13 @@ def main() -> None:
             source = instantiate(cfg.data)
             if not isinstance(source, GeneratedEQA):
                 raise ValueError(f"data: expected generated, which people's walks are made of, got {cfg.data._target_}")
-            with make_server(arguments, source) as server:
-                signal.signal(signal.SIGTERM, signal.default_int_handler)
-                console.print(f"{server.url}\nCtrl-C ends it and joins the walks", soft_wrap=True, highlight=False)
-                try:
-                    server.serve_forever()
-                except KeyboardInterrupt:
-                    console.print()
+            server = make_server(arguments, source)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            console.print(f"{server.url}\nCtrl-C ends it and joins the walks", soft_wrap=True, highlight=False)
+            try:
+                server.run_here()
+            except KeyboardInterrupt:
+                console.print()
         _collect(arguments.out)
     except (ValueError, OSError) as error:
         sys.exit(f"play: {error}")

@@ -1,26 +1,28 @@
 """`Game`: a person walks in an agent's place, under its limits (HumanNav of Das et al. 2018, Table 1).
 
 The person gets the agent's input: the question, the walk that led to the spawn if there is one, and the same view. The
-actions and their largest number are the same, and there is no map. The answer is one of the vocabulary's. Every walk is
-stored.
+actions and their largest number are the same, and there is no map. The answer is one of the vocabulary's, of which
+those of the question's type come first. Every walk is stored; then the person hears whether the answer was right.
 
-Axes: T actions of a walk; it has T + 1 poses. H poses before its spawn.
+Axes: T actions of a walk; it has T + 1 poses. H poses before its spawn; H W of a picture are its pixels. V views.
 """
 
 import base64
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float32, Float64, UInt8
 from PIL import Image
 
 from eqa.data.demonstrations.human import HumanWalk, join_walks, load_walks, save_walk
 from eqa.data.demonstrations.storage import Recording
+from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import Action, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, target_shares, walk_metrics
@@ -33,8 +35,10 @@ from eqa.models.evaluation.run_tables import write_rows
 
 LINE = "HumanNav"  # of the results table
 SPAWNS = ("T-10", "T-30", "T-50", "random")
+AT_ONCE = 16  # pictures in one answer: a film starts at once, and nobody else waits long
+FADES_M = 3.0  # a depth at which light has faded to a third
 ALONE = np.zeros(1, np.int64)  # the one agent, and the one scene
-READY, WALKING, ANSWERING, DONE = "ready", "walking", "answering", "done"
+READY, WALKING, ANSWERING, ANSWERED, DONE = "ready", "walking", "answering", "answered", "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,11 @@ def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task
 
 
 class Game:
-    """One task after the other: `begin`, then `act` until the walk ends, then `answer`, which stores it.
+    """One task after the other: `begin`, `act` until the walk ends, `answer`, which stores it, and `go_on`.
 
     Tasks with a walk in `folder` are left out. The features depend on `configuration`; ValueError if the folder's walks
-    have another one. A call at the wrong time is a ValueError too, and changes nothing.
+    have another one. A call at the wrong time is a ValueError too, and changes nothing. Nobody waits for the next
+    house: it is opened during the walk in this one, and each frame is encoded as soon as it is drawn.
     """
 
     def __init__(
@@ -82,49 +87,55 @@ class Game:
         tasks: Sequence[Task],
         *,
         world: World,
-        answers: Sequence[str],
+        vocabulary: Vocabulary,
         extractor: FeatureExtractor,
         folder: Path,
         configuration: Mapping,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.world, self.answers, self.extractor, self.folder = world, tuple(answers), extractor, folder
+        self.world, self.vocabulary, self.extractor, self.folder = world, vocabulary, extractor, folder
         self.configuration, self.clock = configuration, clock
-        self.simulator: Simulator | None = None  # of the last task's house
+        self.pool, self.upcoming = ThreadPoolExecutor(1), None
         self.rows = [walk.row for walk in load_walks(folder, configuration=configuration)]
         walked = {(row["episode_id"], row["spawn"]) for row in self.rows}
         self.tasks = [task for task in tasks if (task.episode.episode_id, task.spawn) not in walked]
+        self.upcoming = self._opened()
         self._next()
 
     def state(self) -> dict:
-        """State for the page, ready for JSON; it has neither the person's position nor the answer."""
+        """State for the page, ready for JSON; up to the answer it has neither the person's position nor the truth."""
         known = {
             "phase": self.phase,
             "saved": len(self.rows),
             "left": len(self.tasks),
             "limit": self.world.actions.max_steps,
         }
+        if self.phase == ANSWERED:
+            shown = ("question", "spawn", "correct", "predicted", "answer", "seen")
+            return known | {name: self.rows[-1][name] for name in shown} | {"row": len(self.rows) - 1}
         if self.phase == DONE:
             return known
         task = self.tasks[0]
         known |= {"question": task.episode.question, "spawn": task.spawn, "step": int(self.walk.steps[0])}
         if self.phase != READY:
             known |= {"frame": picture(self.frames[-1]), "bumped": bool(self.walk.refused[0])}
-        return known | ({"answers": list(self.answers)} if self.phase == ANSWERING else {})
+        return known | (self._answers(task.episode.question) if self.phase == ANSWERING else {})
 
-    def history(self) -> list[str]:
-        """Views on the way to the spawn, as pictures; empty at a random spawn."""
+    def _answers(self, question: str) -> dict[str, list[str]]:
+        """The vocabulary's answers: those that questions of this type have, and the others."""
+        fits = self.vocabulary.of_kind([question])[0]
+        known = np.array(self.vocabulary.answers)
+        return {"answers": known[fits].tolist(), "other_answers": known[~fits].tolist()}
+
+    def history(self, first: int = 0) -> dict:
+        """The number of views on the way to the spawn, 0 at a random one, and some from `first` on as pictures."""
         self._expect(READY)
         poses = self.tasks[0].history(self.world.actions)
-        if not len(poses):
-            return []
-        frames = self.simulator.look(np.zeros(len(poses), np.int64), poses)["rgb"].numpy()
-        return [picture(frame, "JPEG") for frame in frames]
+        return {"num": len(poses), "frames": pictures(self.simulator, poses[first : first + AT_ONCE])}
 
     def begin(self) -> None:
         """Shows the first view; time counts from here on."""
         self._expect(READY)
-        self._see()
         self.phase, self.began, self.started = WALKING, datetime.now(UTC).isoformat(), self.clock()
 
     def act(self, action: int, step: int) -> None:
@@ -143,14 +154,14 @@ class Game:
     def answer(self, answer: str) -> Path:
         """Stores the walk with its answer, and goes on to the next task; returns the written file."""
         self._expect(ANSWERING)
-        if answer not in self.answers:
-            raise ValueError(f"answer: expected one of the vocabulary's {len(self.answers)}, got {answer!r}")
+        if answer not in self.vocabulary.answers:
+            raise ValueError(f"answer: expected one of the vocabulary's {len(self.vocabulary.answers)}, got {answer!r}")
         task, walked = self.tasks[0], self.walk.trajectories()
         num = int(walked.num_actions[0])
         recording = Recording(
             episodes=[task.episode],
             lengths=np.array([num]),
-            features=self.extractor(np.stack(self.frames[:num])).cpu().numpy(),
+            features=np.concatenate(self.features[:num]),
             actions=walked.actions[0].astype(np.int8),
             poses=walked.poses[0, :num],
             distance_m=walked.distances_m[0, :num].astype(np.float32),
@@ -162,26 +173,40 @@ class Game:
         path = save_walk(self.folder, walk, self.configuration)
         write_rows(self.folder / "metrics.jsonl", [*self.rows, walk.row])
         self.rows.append(walk.row)
-        self.tasks = self.tasks[1:]
-        self._next()
+        self.tasks, self.phase = self.tasks[1:], ANSWERED
         return path
 
+    def go_on(self) -> None:
+        """Goes on to the next task."""
+        self._expect(ANSWERED)
+        self._next()
+
+    def _opened(self, later: int = 0) -> Future[Simulator] | None:
+        """The house of a later task, which is being opened; None after the last one."""
+        if later >= len(self.tasks):
+            return None
+        return self.pool.submit(self.world.open, [self.tasks[later].episode.scene_id], num_agents=1)
+
     def _next(self) -> None:
-        """Enters the next task's house, unless it is the one before."""
-        self.frames: list[np.ndarray] = []
-        self.time_s: list[float] = []
-        self.phase = READY if self.tasks else DONE
-        if self.phase == DONE:
+        """Enters the next task's house, and opens the one after."""
+        if not self.tasks:
+            self.phase = DONE
             return
+        self.frames: list[np.ndarray] = []
+        self.features: list[np.ndarray] = []  # (1, F) of each frame
+        self.time_s: list[float] = []
+        self.simulator, self.upcoming = self.upcoming.result(), self._opened(1)
         episode = self.tasks[0].episode
-        if self.simulator is None or self.simulator.scene_ids[0] != episode.scene_id:
-            self.simulator = self.world.open([episode.scene_id], num_agents=1)
         pose = np.array([episode.spawns[self.tasks[0].spawn].pose])
         self.walk = Walking(self.simulator)
         self.walk.begin(ALONE, np.zeros(1, np.int64), pose, [Goal.of(episode)])
+        self._see()
+        self.phase = READY
 
     def _see(self) -> None:
-        self.frames.append(self.walk.observe(ALONE, ("rgb",))["rgb"][0].numpy())
+        rgb = self.walk.observe(ALONE, ("rgb",))["rgb"]
+        self.frames.append(rgb[0].numpy())
+        self.features.append(self.extractor(rgb).cpu().numpy())
 
     def _expect(self, phase: str) -> None:
         if self.phase != phase:
@@ -210,6 +235,8 @@ def row_of(task: Task, walked: Trajectories, answer: str, *, seen: bool) -> dict
             "actions": walked.actions[0].tolist(),
             "poses": walked.poses[0].round(4).tolist(),
             "distances": [round(float(d), 3) for d in walked.distances_m[0]],
+            "planned": None,
+            "attention": None,
         }
     )
 
@@ -224,6 +251,20 @@ def collect(folder: Path) -> tuple[Path, list[dict]] | None:
     rows = [walk.row for walk in load_walks(folder)]
     write_rows(folder / "metrics.jsonl", rows)
     return path, rows
+
+
+def pictures(simulator: Simulator, poses: Float64[np.ndarray, "V 4"], sensor: str = "rgb") -> list[str]:
+    """Views of a simulator's only scene, as pictures; of "depth", the nearer the lighter."""
+    if not len(poses):
+        return []
+    drawn = simulator.look(np.zeros(len(poses), np.int64), poses, (sensor,))[sensor].cpu().numpy()
+    return [picture(frame if sensor == "rgb" else shaded(frame), "JPEG") for frame in drawn]
+
+
+def shaded(depth_m: Float32[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W 3"]:
+    """Depth as shades of gray: white at the eye, black where nothing is near."""
+    light = 255 * np.exp(-np.where(np.isfinite(depth_m) & (depth_m > 0), depth_m, np.inf) / FADES_M)
+    return np.repeat(light.astype(np.uint8)[..., None], 3, axis=2)
 
 
 def picture(rgb: UInt8[np.ndarray, "H W 3"], kind: str = "PNG") -> str:

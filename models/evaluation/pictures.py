@@ -19,8 +19,6 @@ from eqa.envs.simulator import World
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.patheffects import withStroke
 
@@ -32,7 +30,6 @@ EDGES = {  # colour, width and order of drawing
     "window": ("#8cc7ee", 2.4, 4),
     "entrance": ("#8a5a2b", 2.4, 4),
 }
-PLAN_INCHES = 6  # of a plan's longer side: text and lines are as large as they are in inches
 
 
 def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> None:
@@ -98,22 +95,6 @@ def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Se
 def _boxes(outlines: Sequence[np.ndarray]) -> Float64[np.ndarray, "B 4"]:
     """Boxes round points in pixels, at least four wide: a walk's lines have a width."""
     return np.array([[*(points.min(0) - 2), *(points.max(0) + 2)] for points in outlines]).reshape(-1, 4)
-
-
-def plan_image(
-    scene: Annotations, *, target: int | None = None, longest_px: int = 1600
-) -> tuple[UInt8[np.ndarray, "H W 3"], tuple[float, float, float, float]]:
-    """The floor plan without margins, to draw on; (x, z) of its top left corner, width and height in metres."""
-    figure = Figure(figsize=(PLAN_INCHES, PLAN_INCHES), dpi=longest_px / PLAN_INCHES)
-    axis = figure.add_axes((0, 0, 1, 1))
-    draw_plan(axis, scene, target=target)
-    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
-    width, height = right - left, bottom - top
-    figure.set_size_inches(np.array([width, height]) / max(width, height) * PLAN_INCHES)
-    canvas = FigureCanvasAgg(figure)
-    name_regions(axis, scene)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy(), (left, top, width, height)
 
 
 def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label: str, style: str = "-") -> None:

@@ -1,25 +1,37 @@
-"""`Replays`: the walks of a run's metrics.jsonl, with the view at each step and a floor plan to follow them on."""
+"""`Replays`: the walks of a run's metrics.jsonl, with the view at each step and a floor plan to follow them on.
+
+They are listed by pages, and views come some at a time, so that nobody waits for a whole run or a whole walk.
+
+Axes: V views.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from eqa.envs.actions import LETTERS
+from eqa.envs.annotations import PALETTE
 from eqa.envs.episode import Episode
+from eqa.envs.navigation.walk import walk_of
 from eqa.envs.reading import named, parsed, read_lines
+from eqa.envs.rendering.plan_labels import middle_of, smallest_first
 from eqa.envs.simulator import Simulator, World
-from eqa.models.evaluation.human import picture
-from eqa.models.evaluation.pictures import plan_image
+from eqa.models.evaluation.human import AT_ONCE, pictures
 
 LISTED = ("agent", "question", "question_type", "answer", "predicted", "correct", "d_0", "d_T", "ep_len", "stop")
+CHOICES = ("agent", "spawn", "question_type")  # fields of a row that a list can be filtered by
+TEXTS = (*CHOICES, "episode_id", "scene_id", "question")
+ON_A_PAGE = 30
+SENSORS = ("rgb", "depth")
 
 
 class Replays:
     """Walks of a run's `folder`, which may have no rows yet. `episodes(split)` give a question's target.
 
-    ValueError if the run was played in houses of another seed than `house_seed`, or another style than `house_style`.
+    The rows are read once, and anew when the file changes, as a run goes on. ValueError if the run was played in houses
+    of another seed than `house_seed`, or another style than `house_style`.
     """
 
     def __init__(
@@ -36,51 +48,112 @@ class Replays:
         for name, played in _houses(folder / "run.json").items():
             if given[name] is not None and played != given[name]:
                 raise ValueError(f"{folder}: was played in the houses of {name}={played}; add {name}={played}")
-        self._targets: dict[str, dict[str, int | None]] = {}
+        self._asked: dict[str, dict[str, Episode]] = {}
         self._drawn: tuple[str, Simulator] | None = None
+        self._read: tuple[object, list[dict]] = None, []
 
-    def rows(self) -> list[dict]:
-        """Rows with walks, in short, each with its place in the file; read anew each time, as a run goes on."""
-        return [
-            {"row": number, "spawn": _spawn(row), "num_steps": len(row["actions"])} | {k: row.get(k) for k in LISTED}
-            for number, row in enumerate(self._all())
-            if row["poses"]
+    def rows(self, *, page: int = 0, words: str = "", wrong: bool = False, **chosen: str | None) -> dict:
+        """A page of the rows with walks, in short, each with its place in the file; the whole number that fits.
+
+        `chosen` are values of CHOICES, `wrong` leaves wrong answers, `words` those whose question has them. The result
+        has all values of CHOICES.
+        """
+        walked = [(number, row) for number, row in enumerate(self._all()) if len(row["poses"])]
+        fit = [
+            (number, row)
+            for number, row in walked
+            if all(row.get(name) == value for name, value in chosen.items() if value)
+            and not (wrong and row.get("correct"))
+            and words.strip().lower() in (row["question"] or "")
         ]
+        shown = fit[max(page, 0) * ON_A_PAGE :][:ON_A_PAGE]
+        return {
+            "rows": [{"row": number, "num_steps": len(row["actions"])} | _listed(row) for number, row in shown],
+            "fit": len(fit),
+            "on_a_page": ON_A_PAGE,
+            "choices": {name: list(dict.fromkeys(row.get(name) for _, row in walked)) for name in CHOICES},
+        }
 
     def replay(self, number: int) -> dict:
-        """One walk: poses, actions, frames, and the plan with the area it covers, in metres.
+        """One walk: poses, actions, the plan, the shortest walk where the question's starts at this spawn.
 
-        ValueError if there is no such walk.
+        With what the row knows of the agent's choices: `planned` and `attention`. ValueError if there is no such walk.
         """
-        rows = self._all()
-        if not 0 <= number < len(rows) or not rows[number]["poses"]:
-            raise ValueError(f"row: expected one of the {len(rows)} rows that walked, got {number}")
-        row = rows[number]
-        scene_id = row["scene_id"]
-        plan, (left, top, width, height) = plan_image(self.world.annotations(scene_id), target=self._target(row))
-        poses = np.array(row["poses"], np.float64)
-        frames = self._simulator(scene_id).look(np.zeros(len(poses), np.int64), poses)["rgb"].cpu().numpy()
+        row = self._row(number)
+        episode = self._episode(row)
         return {
             "row": number,
-            "spawn": _spawn(row),
-            "poses": row["poses"],
+            "num_steps": len(row["actions"]),
+            "poses": row["poses"].tolist(),
             "actions": [self.world.actions.names[action] for action in row["actions"]],
-            "frames": [picture(frame, "JPEG") for frame in frames],
-            "plan": {"image": picture(plan), "left": left, "top": top, "width": width, "height": height},
-        } | {name: row.get(name) for name in LISTED}
+            "planned": row.get("planned"),
+            "attention": row.get("attention"),
+            "shortest": self._shortest(episode, row["spawn"]),
+            "plan": self._plan(row["scene_id"], None if episode is None else episode.target_object),
+        } | _listed(row)
+
+    def frames(self, number: int, first: int, sensor: str = "rgb") -> list[str]:
+        """Up to AT_ONCE views of a walk from the pose `first` on; see SENSORS. ValueError as in `replay`."""
+        if sensor not in SENSORS:
+            raise ValueError(f"sensor: expected one of {SENSORS}, got {sensor!r}")
+        row = self._row(number)
+        if not 0 <= first < len(row["poses"]):
+            raise ValueError(f"first: expected a pose of the walk, 0 to {len(row['poses']) - 1}, got {first}")
+        return pictures(self._simulator(row["scene_id"]), row["poses"][first : first + AT_ONCE], sensor)
+
+    def _row(self, number: int) -> dict:
+        rows = self._all()
+        if not 0 <= number < len(rows) or not len(rows[number]["poses"]):
+            raise ValueError(f"row: expected one of the {len(rows)} rows that walked, got {number}")
+        return rows[number]
 
     def _all(self) -> list[dict]:
         if not self.path.is_file():
             return []
-        with named(self.path, "not the rows of a run", "evaluate again with python eval.py"):
-            return [_walked(parsed(line)) for line in read_lines(self.path)]
+        now = self.path.stat()
+        if (state := (now.st_ino, now.st_mtime_ns, now.st_size)) != self._read[0]:
+            with named(self.path, "not the rows of a run", "evaluate again with python eval.py"):
+                self._read = state, [_walked(parsed(line)) for line in read_lines(self.path)]
+        return self._read[1]
 
-    def _target(self, row: dict) -> int | None:
-        """Instance that the question asks about, None if the question set does not have the question."""
+    def _episode(self, row: dict) -> Episode | None:
+        """The question, None if the question set does not have it."""
         split = row["scene_id"].split("-")[0]
-        if split not in self._targets:
-            self._targets[split] = {e.episode_id: e.target_object for e in self.episodes(split)}
-        return self._targets[split].get(row["episode_id"])
+        if split not in self._asked:
+            self._asked[split] = {episode.episode_id: episode for episode in self.episodes(split)}
+        return self._asked[split].get(row["episode_id"])
+
+    def _shortest(self, episode: Episode | None, spawn: str | None) -> list[list[float]] | None:
+        """Poses of the question's shortest walk from a spawn on it."""
+        if episode is None or not episode.walk or spawn not in (episode.spawns or ()):
+            return None
+        left = episode.spawns[spawn].num_actions
+        return None if left is None else walk_of(episode, self.world.actions).poses[-left:].round(3).tolist()
+
+    def _plan(self, scene_id: str, target: int | None) -> dict:
+        """The scene from above, to draw: outlines and lines in metres, and the box around them."""
+        scene = self.world.annotations(scene_id)
+        outlines = [region.outline for region in scene.regions] or [thing.outline for thing in scene.things]
+        corners = np.array([corner for outline in outlines for corner in outline])
+        (left, top), (right, bottom) = corners.min(0), corners.max(0)
+        return {
+            "box": [round(float(value), 3) for value in (left, top, right - left, bottom - top)],
+            "regions": [
+                {"name": r.name, "outline": _rounded(r.outline), "middle": _rounded([middle_of(r.outline)])[0]}
+                for r in (scene.regions[i] for i in smallest_first([region.outline for region in scene.regions]))
+            ],
+            "things": [
+                {
+                    "name": thing.name,
+                    "outline": _rounded(thing.outline),
+                    "color": "#" + bytes(PALETTE.get(thing.color, (200, 200, 200))).hex(),
+                    "asked": thing.asked,
+                    "target": thing.id == target,
+                }
+                for thing in scene.things
+            ],
+            "edges": [{"kind": edge.kind, "ends": _rounded((edge.start, edge.end))} for edge in scene.edges],
+        }
 
     def _simulator(self, scene_id: str) -> Simulator:
         """The scene's simulator; the last one is kept."""
@@ -89,16 +162,27 @@ class Replays:
         return self._drawn[1]
 
 
+def _rounded(points: Iterable[Iterable[float]]) -> list[list[float]]:
+    """Points to the centimetre."""
+    return [[round(float(value), 2) for value in point] for point in points]
+
+
+def _listed(row: dict) -> dict:
+    return {"spawn": row["spawn"]} | {name: row.get(name) for name in LISTED}
+
+
 def _walked(row: dict) -> dict:
     """The row; ValueError if it has a walk that is not valid."""
     poses, actions = row.get("poses") or [], row.get("actions") or []
     if poses and len(poses[0]) == 3:  # of an older version, without y: houses had floors at 0
         poses = [[x, 0.0, z, heading] for x, z, heading in poses]
-    if np.array(poses, np.float64).reshape(-1, 4).shape != (len(poses), 4) or not set(actions) <= set(
-        range(len(LETTERS))
-    ):
+    walk = np.array(poses, np.float64).reshape(-1, 4)
+    if len(walk) != len(poses) or not set(actions) <= set(range(len(LETTERS))):
         raise ValueError(f"expected poses of four numbers, and actions 0 to {len(LETTERS) - 1}")
-    return {**row, "poses": poses, "actions": actions}
+    texts = {name: row.get(name) for name in TEXTS} | {"spawn": _spawn(row)}
+    if not all(isinstance(text, str | None) for text in texts.values()) or (poses and texts["scene_id"] is None):
+        raise ValueError(f"expected texts or null for {', '.join(texts)}, and a scene_id where there is a walk")
+    return {**row, **texts, "poses": walk, "actions": actions}
 
 
 def _spawn(row: dict) -> str | None:

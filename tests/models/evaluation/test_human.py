@@ -19,7 +19,7 @@ from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.episode import PLAN, Episode
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.navigation.walk import walk_of
-from eqa.models.evaluation.human import Game, collect, picture, tasks_of
+from eqa.models.evaluation.human import AT_ONCE, Game, collect, picture, shaded, tasks_of
 from eqa.models.evaluation.replays import Replays
 from eqa.models.evaluation.run_tables import results_table
 from eqa.models.learning.imitation import NavigatorImitation
@@ -30,7 +30,9 @@ FORWARD, LEFT, RIGHT, STOP = Action
 
 
 def walk(game: Game, actions: list[int], answer: str | None = None) -> Path:
-    """Walks a task to its end and answers, by default rightly."""
+    """Walks the next task to its end and answers, by default rightly."""
+    if game.state()["phase"] == "answered":
+        game.go_on()
     truth = game.tasks[0].episode.answer
     game.begin()
     for step, action in enumerate(actions):
@@ -62,9 +64,13 @@ def test_the_person_sees_what_the_agent_sees_and_neither_where_it_is_nor_the_ans
 def test_the_history_is_the_walk_up_to_the_spawn_and_a_random_spawn_has_none(tmp_path: Path) -> None:
     game = make_game(tmp_path)
     walked = walk_of(game.tasks[0].episode, HOUSE_ACTIONS)
-    assert len(game.history()) == len(walked.actions) - 10
+    num = len(walked.actions) - 10
+    parts = [game.history(first) for first in range(0, num, AT_ONCE)]
+    assert {part["num"] for part in parts} == {num} and sum(len(part["frames"]) for part in parts) == num
+    seen = game.simulator.renderer.render(np.zeros(1, np.int32), walked.poses[AT_ONCE : AT_ONCE + 1])["rgb"][0]
+    assert num > AT_ONCE and parts[1]["frames"][0] == picture(seen, "JPEG")
     assert np.array_equal(game.tasks[0].history(HOUSE_ACTIONS), walked.poses[:-10])
-    assert make_game(tmp_path, "random").history() == []
+    assert make_game(tmp_path, "random").history() == {"num": 0, "frames": []}
 
 
 def test_steps_and_turns_are_the_agents_and_what_is_in_the_way_refuses_a_step(tmp_path: Path) -> None:
@@ -98,7 +104,7 @@ def test_a_walk_ends_after_a_hundred_actions_and_can_still_be_answered(tmp_path:
 
 def test_an_action_that_is_sent_twice_counts_once_and_nothing_happens_at_the_wrong_time(tmp_path: Path) -> None:
     game = make_game(tmp_path)
-    for at_the_wrong_time in (lambda: game.act(LEFT, 0), lambda: game.answer("white")):
+    for at_the_wrong_time in (lambda: game.act(LEFT, 0), lambda: game.answer("white"), game.go_on):
         with pytest.raises(ValueError, match="is ready"):
             at_the_wrong_time()
     game.begin()
@@ -109,6 +115,32 @@ def test_an_action_that_is_sent_twice_counts_once_and_nothing_happens_at_the_wro
     with pytest.raises(ValueError, match="answer: expected one of the vocabulary's 2, got 'purple'"):
         game.answer("purple")
     assert game.walk.trajectories().actions[0].tolist() == [LEFT, STOP] and game.rows == []
+
+
+def test_answers_of_the_question_s_type_come_first(tmp_path: Path) -> None:
+    game = make_game(tmp_path)
+    for _ in range(2):
+        game.begin()
+        game.act(STOP, 0)
+        state, color = game.state(), game.tasks[0].episode.question_type == "color"
+        likely, other = (["white"], ["living room"]) if color else (["living room"], ["white"])
+        assert state["answers"] == likely and state["other_answers"] == other
+        game.answer(other[0])
+        game.go_on()
+
+
+def test_after_the_answer_it_says_whether_it_was_right_and_which_row_shows_the_walk(tmp_path: Path) -> None:
+    game = make_game(tmp_path)
+    for number, right in enumerate([True, False]):
+        episode = game.tasks[0].episode
+        wrong = next(answer for answer in game.vocabulary.answers if answer != episode.answer)
+        walk(game, shortest(episode), episode.answer if right else wrong)
+        state = game.state()
+        assert state["phase"] == "answered" and state["correct"] == right and state["seen"] == 1
+        assert state["answer"] == episode.answer and state["row"] == number and state["question"] == episode.question
+        assert make_replays(tmp_path).replay(state["row"])["predicted"] == (episode.answer if right else wrong)
+        game.go_on()
+    assert game.state()["phase"] == "done"
 
 
 def test_a_demonstration_walked_by_a_person_has_the_row_of_the_shortest_path(tmp_path: Path) -> None:
@@ -152,12 +184,14 @@ def test_a_killed_game_has_lost_no_walk_and_goes_on_with_the_next_question(tmp_p
     game = make_game(tmp_path)
     first, second = game.tasks
     walk(game, [STOP])
+    game.go_on()
     game.begin()
     game.act(LEFT, 0)
     again = make_game(tmp_path)
     assert again.tasks == [second] and again.rows == game.rows and again.state()["phase"] == "ready"
     assert make_game(tmp_path, "random").state()["left"] == 2
     walk(again, [STOP])
+    again.go_on()
     assert again.state() == {"phase": "done", "saved": 2, "left": 0, "limit": HOUSE_ACTIONS.max_steps}
     assert [row["episode_id"] for row in again.rows] == [t.episode.episode_id for t in (first, second)]
 
@@ -238,21 +272,66 @@ def test_a_replay_shows_each_step_of_a_row_and_where_it_is_on_the_plan(tmp_path:
     older = {**game.rows[0], "spawn": 10}
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (blind, *game.rows, older)))
     replays = make_replays(tmp_path)
-    assert [(row["row"], row["spawn"]) for row in replays.rows()] == [(1, "T-10"), (2, "T-10")]
+    assert [(row["row"], row["spawn"]) for row in replays.rows()["rows"]] == [(1, "T-10"), (2, "T-10")]
     shown = replays.replay(1)
-    assert shown["actions"] == ["left", "forward", "stop"] and len(shown["frames"]) == len(shown["poses"]) == 4
+    assert shown["actions"] == ["left", "forward", "stop"] and len(shown["poses"]) == 4
+    frames = replays.frames(1, 1)
     seen = game.simulator.renderer.render(np.zeros(1, np.int32), np.array(shown["poses"][1:2]))["rgb"]
-    assert shown["frames"][1] == picture(seen[0], "JPEG")
+    assert len(frames) == 3 and frames[0] == picture(seen[0], "JPEG")
+    shortest_end = shown["shortest"][-1][:3]
+    assert (
+        np.linalg.norm(
+            np.subtract(shortest_end, episodes()[0 if "color" in shown["question"] else 1].view_points[0][:3])
+        )
+        < 0.3
+    )
     plan = shown["plan"]
-    assert plan["left"] < 0 and plan["left"] + plan["width"] > 7
-    assert plan["top"] < 0 and plan["top"] + plan["height"] > 4
-    height, width, _ = pixels(plan["image"]).shape
-    assert height / width == pytest.approx(plan["height"] / plan["width"], abs=0.01)
-    column = (4.0 - plan["left"]) / plan["width"] * width  # the wall between the rooms, left of its doorway
-    row = (0.5 - plan["top"]) / plan["height"] * height
-    assert pixels(plan["image"])[int(row), int(column)].max() < 80
+    assert plan["box"] == [0, 0, 7, 4] and {region["name"] for region in plan["regions"]} == {"living room", "kitchen"}
+    walls = [edge["ends"] for edge in plan["edges"] if edge["kind"] == "wall"]
+    assert [[4.0, 4.0], [4.0, 0.0]] in walls  # between the rooms
+    (target,) = (thing["name"] for thing in plan["things"] if thing["target"])
+    assert target in shown["question"]
     with pytest.raises(ValueError, match="row: expected one of the 3 rows that walked, got 0"):
         replays.replay(0)
+
+
+def test_depth_is_lighter_where_things_are_nearer(tmp_path: Path) -> None:
+    game = make_game(tmp_path)
+    walk(game, [FORWARD, STOP])
+    replays = make_replays(tmp_path)
+    pose = np.array(replays.replay(0)["poses"][:1])
+    depth_m = game.simulator.renderer.render(np.zeros(1, np.int32), pose, sensors=("depth",))["depth"][0]
+    assert replays.frames(0, 0, "depth")[0] == picture(shaded(depth_m), "JPEG")
+    grays = shaded(np.array([[0.5, 1.0, 3.0, 20.0, 0.0]], np.float32))[0, :, 0].tolist()  # 0 is outside
+    assert grays == sorted(grays, reverse=True) and grays[0] > 200 and 80 < grays[2] < 100 and grays[-1] == 0
+    with pytest.raises(ValueError, match=r"sensor: expected one of \('rgb', 'depth'\), got 'smell'"):
+        replays.frames(0, 0, "smell")
+    with pytest.raises(ValueError, match="first: expected a pose of the walk, 0 to 2, got 3"):
+        replays.frames(0, 3)
+
+
+def test_replays_are_listed_by_pages_and_can_be_narrowed_down(tmp_path: Path) -> None:
+    game = make_game(tmp_path)
+    walk(game, [LEFT, STOP])
+    spawns = ["T-10", "T-30", "random"]
+    changed = [
+        {"spawn": spawns[n % 3], "correct": float(n % 2), "question_type": "color" if n < 50 else "location"}
+        for n in range(70)
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({**game.rows[0], **row}) + "\n" for row in changed))
+    replays = make_replays(tmp_path)
+    pages = [replays.rows(page=page) for page in range(4)]
+    assert [len(page["rows"]) for page in pages] == [30, 30, 10, 0] and {page["fit"] for page in pages} == {70}
+    assert [row["row"] for page in pages for row in page["rows"]] == list(range(70))
+    assert pages[0]["choices"] == {"agent": ["HumanNav"], "spawn": spawns, "question_type": ["color", "location"]}
+    found = replays.rows(wrong=True, spawn="T-30", question_type="location")
+    assert [row["row"] for row in found["rows"]] == [n for n in range(50, 70) if n % 3 == 1 and n % 2 == 0]
+    assert (
+        replays.rows(words="no such words")["fit"] == 0
+        and replays.rows(words=game.rows[0]["question"][:9])["fit"] == 70
+    )
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(game.rows[0]) + "\n")
+    assert replays.rows()["fit"] == 1  # read anew
 
 
 def test_a_run_in_other_houses_is_not_replayed_in_these(tmp_path: Path) -> None:
