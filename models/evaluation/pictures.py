@@ -4,6 +4,7 @@ Axes: T poses of a walk, B boxes.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -19,10 +20,15 @@ from eqa.envs.simulator import World
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.patheffects import withStroke
 
 GIF_FRAME_MS = 160
+COLORS = 192  # of a film
+SHARP = 2  # times as many pixels in a picture's rows and columns as the agent has, and as many samples in each
+WAY = "#c0392b"  # of an agent
 NUM_VIEWS = 6  # beside a plan
 EDGES = {  # colour, width and order of drawing
     "wall": ("#333333", 2.2, 3),
@@ -105,9 +111,14 @@ def draw_walk(axis: Axes, poses: Sequence[Sequence[float]], *, color: str, label
     axis.plot(x[-1], z[-1], marker=(3, 0, np.degrees(heading[-1])), color=color, markersize=9, zorder=8)
 
 
-def frames_along(world: World, scene_id: str, poses: Sequence[Sequence[float]]) -> UInt8[np.ndarray, "T H W 3"]:
-    """Views from each pose of a walk."""
-    simulator = world.open([scene_id], num_agents=1)
+def frames_along(
+    world: World, scene_id: str, poses: Sequence[Sequence[float]], *, sharp: bool = False
+) -> UInt8[np.ndarray, "T H W 3"]:
+    """Views from each pose of a walk: what the agent saw, or `sharp` for people, larger and with smooth edges."""
+    camera = world.camera
+    if sharp:
+        camera = replace(camera, height_px=SHARP * camera.height_px, width_px=SHARP * camera.width_px, samples=SHARP)
+    simulator = world.open([scene_id], num_agents=1, camera=camera)
     return simulator.look(np.zeros(len(poses), np.int64), np.array(poses))["rgb"].cpu().numpy()
 
 
@@ -150,19 +161,65 @@ def plan_of_walk(
     plt.close(figure)
 
 
-def film(path: Path, frames: np.ndarray, captions: Sequence[Sequence[str]], *, scale: int = 2, hold: int = 12) -> None:
-    """Writes a GIF of frames (T, H, W, 3) with lines of text under each; the last one lasts `hold` times as long."""
+def film(
+    path: Path,
+    scene: Annotations,
+    *,
+    target: int | None,
+    frames: UInt8[np.ndarray, "T H W 3"],
+    poses: Sequence[Sequence[float]],
+    captions: Sequence[Sequence[str]],
+    hold: int = 12,
+) -> None:
+    """Writes a GIF of a walk: each view beside the plan with the way so far, and lines of text under both.
+
+    The last picture lasts `hold` times as long.
+    """
     font = ImageFont.load_default(size=15)
-    height, width = frames.shape[1] * scale, frames.shape[2] * scale
+    height, width = frames.shape[1:3]
     lines = max(len(caption) for caption in captions)
+    plan, places = _plan_to_draw_on(scene, poses, target=target, height=height)
     images = []
-    for frame, caption in zip(frames, captions, strict=True):
-        image = Image.new("RGB", (width, height + 20 * lines + 8), "white")
-        image.paste(Image.fromarray(frame).resize((width, height), Image.Resampling.BILINEAR))
+    for step, (frame, caption) in enumerate(zip(frames, captions, strict=True)):
+        image = Image.new("RGB", (width + plan.width, height + 20 * lines + 8), "white")
+        image.paste(Image.fromarray(frame))
+        image.paste(plan, (width, 0))
         draw = ImageDraw.Draw(image)
+        way = [(width + x, y) for x, y in places[: step + 1].tolist()]
+        if len(way) > 1:
+            draw.line(way, fill=WAY, width=3, joint="curve")
+        draw.regular_polygon((*way[-1], 9), 3, rotation=np.degrees(poses[step][3]), fill=WAY, outline="white")
         for row, text in enumerate(caption):
             draw.text((6, height + 4 + 20 * row), text, fill="black", font=font)
-        images.append(image.quantize(128))
-    durations = [GIF_FRAME_MS] * (len(images) - 1) + [GIF_FRAME_MS * hold]
+        images.append(image)
+    colors = _side_by_side(images[:: max(1, len(images) // 4)]).quantize(COLORS)  # the same for all: nothing flickers
+    packed = [image.quantize(palette=colors, dither=Image.Dither.NONE) for image in images]
+    durations = [GIF_FRAME_MS] * (len(packed) - 1) + [GIF_FRAME_MS * hold]
     with atomic_write(path) as aside:
-        images[0].save(aside, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+        packed[0].save(aside, format="GIF", save_all=True, append_images=packed[1:], duration=durations, loop=0)
+
+
+def _plan_to_draw_on(
+    scene: Annotations, poses: Sequence[Sequence[float]], *, target: int | None, height: int
+) -> tuple[Image.Image, Float64[np.ndarray, "T 2"]]:
+    """A plan of that height in pixels, no wider than high, and the pixels (x, y) of a walk's poses."""
+    figure = Figure(dpi=100)
+    axis = figure.add_axes((0, 0, 1, 1))
+    draw_plan(axis, scene, target=target)
+    across, down = np.abs(np.diff([axis.get_xlim(), axis.get_ylim()])).ravel()
+    figure.set_size_inches(np.array([height * min(1.0, across / down), height]) / figure.dpi)
+    canvas = FigureCanvasAgg(figure)
+    name_regions(axis, scene, beside=[poses])
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    places = axis.transData.transform(np.array(poses, float)[:, [0, 2]])
+    places[:, 1] = len(picture) - places[:, 1]
+    return Image.fromarray(picture.copy()), places
+
+
+def _side_by_side(images: Sequence[Image.Image]) -> Image.Image:
+    width, height = images[0].size
+    whole = Image.new("RGB", (width * len(images), height))
+    for place, image in enumerate(images):
+        whole.paste(image, (place * width, 0))
+    return whole

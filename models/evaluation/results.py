@@ -21,7 +21,7 @@ from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather
 from eqa.models.evaluation.evaluate import Evaluation
-from eqa.models.evaluation.pictures import film, frames_along, plan_of_walk, some_views
+from eqa.models.evaluation.pictures import WAY, film, frames_along, plan_of_walk, some_views
 from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
 from eqa.models.evaluation.runs import read_run
 from eqa.models.evaluation.summary import summary
@@ -42,8 +42,8 @@ class AgentResults:
     - Parts that an experiment does not fit come from another run's agent, see
       `models.agents.checkpoints.fitting_agent`. The default is the last agent called `base_name` (None: any name).
     - `lines` chooses the lines of the table. "all": all. "main": the agent's, straight walks, shortest paths and the
-      question alone. "own": the agent's. "answerer": the agent's and the shortest paths', for an experiment that changes
-      the answers alone.
+      question alone. "own": the agent's. "answerer": the agent's and the shortest paths', for an experiment that
+      changes the answers alone.
     - `spawns`: "main" are T-10, T-30 and T-50, "all" all of `data.demonstrations.spawn_settings`.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
@@ -274,12 +274,19 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *,
             walks=[
                 (demonstrated, "#999999", "demonstration", ":"),
                 *shortest,
-                (row["poses"], "#c0392b", "agent", "-"),
+                (row["poses"], WAY, "agent", "-"),
             ],
             views=some_views(frames),
         )
         if number < NUM_FILMS:
-            film(folder / "films" / f"{number:02d}_{row['episode_id']}.gif", frames, _captions(row))
+            film(
+                folder / "films" / f"{number:02d}_{row['episode_id']}.gif",
+                source.world.annotations(episode.scene_id),
+                target=episode.target_object,
+                frames=frames_along(source.world, episode.scene_id, row["poses"], sharp=True),
+                poses=row["poses"],
+                captions=_captions(row),
+            )
 
 
 def _in_turn(rows: Sequence[dict]) -> list[dict]:
