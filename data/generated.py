@@ -14,12 +14,12 @@ from eqa.data.questions.generate import ALL_SPLITS, NUM_PASSES, configuration, m
 from eqa.data.questions.journal import Journal, journaled
 from eqa.data.questions.published import published_questions
 from eqa.data.questions.spawns import add_spawns, walk_anew
-from eqa.data.questions.storage import load_questions, read_header, write_questions
+from eqa.data.questions.storage import QuestionSet, load_questions, read_header, write_questions
 from eqa.data.questions.view_points import view_points_of
 from eqa.data.source import Encode, Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
-from eqa.envs.files import build_once, data_root, fingerprint
+from eqa.envs.files import build_once, data_root, fingerprint, locked
 from eqa.envs.house.generator import (
     GENERATOR,
     HUMAN,
@@ -34,6 +34,7 @@ from eqa.envs.house.generator import (
 from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.progress import absolute, console, progress
+from eqa.envs.shards import OthersMissing, Shard
 from eqa.envs.workers import in_workers
 
 
@@ -94,13 +95,16 @@ class GeneratedEQA(Source):
     @cached_property
     def house_files(self) -> dict[str, list[Path]]:
         """Files of all houses by split, made if missing, and of the homes that people designed."""
+        return {**self._make_houses(), HUMAN: human_homes()}
+
+    def _make_houses(self, shard: Shard | None = None) -> dict[str, list[Path]]:
         files = {}
         for split, count in self.num_houses.items():
             with progress(f"houses, {split}", count) as advance:
                 report = absolute(advance)
                 numbers = {"split": split, "count": count, "seed": self.seed, "style": self.style}
-                files[split] = make_houses(self.root, **numbers, progress=report)
-        return {**files, HUMAN: human_homes()}
+                files[split] = make_houses(self.root, **numbers, shard=shard, progress=report)
+        return files
 
     @cached_property
     def houses(self) -> dict[str, list[House]]:
@@ -142,31 +146,37 @@ class GeneratedEQA(Source):
     @cached_property
     def questions_path(self) -> Path:
         """The question file. If it is missing, it is made, or copied from the package's set if that is the one."""
-        path, arguments = self.questions_file, self._questions_arguments
-        wanted = configuration(**arguments)
+        path, wanted = self.questions_file, configuration(**self._questions_arguments)
         with build_once(path) as to_be_made:
             if to_be_made and (shipped := published_questions(wanted)):
                 write_questions(path, shipped)
-            elif to_be_made:
-                houses = self.houses
-                journal = Journal(path.with_suffix(".partly"), configuration=wanted)
-                parallel_map = journaled(in_workers, journal)
-                with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
-                    made = make_questions(
-                        houses,
-                        visible=view_points_of,
-                        add_spawns=add_spawns,
-                        parallel_map=parallel_map,
-                        progress=absolute(advance),
-                        **arguments,
-                    )
-                write_questions(path, made)
-                journal.remove()
-            if to_be_made:
                 console.print(f"questions: {path}")
+            elif to_be_made:
+                self._write_questions(*self._make_questions())
         if read_header(path)["configuration"] != wanted:
             load_questions(path, "train", configuration=wanted)
         return path
+
+    def _make_questions(self, shard: Shard | None = None) -> tuple[QuestionSet, Journal]:
+        """The questions, and the journal to remove once they are written. OthersMissing as `journaled`."""
+        houses, arguments = self.houses, self._questions_arguments
+        partly = self.questions_file.with_suffix(".partly")
+        journal = Journal(partly, configuration=configuration(**arguments), shard=shard)
+        with progress("questions", NUM_PASSES * sum(map(len, houses.values()))) as advance:
+            made = make_questions(
+                houses,
+                visible=view_points_of,
+                add_spawns=add_spawns,
+                parallel_map=journaled(in_workers, journal),
+                progress=absolute(advance),
+                **arguments,
+            )
+        return made, journal
+
+    def _write_questions(self, made: QuestionSet, journal: Journal) -> None:
+        write_questions(self.questions_file, made)
+        journal.remove()
+        console.print(f"questions: {self.questions_file}")
 
     def episodes(self, split: str) -> list[Episode]:
         return load_questions(self.questions_path, split)
@@ -202,8 +212,43 @@ class GeneratedEQA(Source):
         others = (self.demonstrations("train", walk) for walk in range(1, self.walks))
         return [self.demonstrations("train"), *others]
 
-    def demonstrations(self, split: str, walk: int = 0) -> Demonstrations:
-        """Shortest walks for every question of a split, made if missing: the questions' own, or with `walk` others."""
+    def build_shard(self, shard: Shard) -> set[Shard]:
+        """Makes a part of houses, questions and demonstrations, as far as the parts of other shards allow.
+
+        Questions need all houses, and demonstrations need all questions. Returns the shards whose parts are missing for
+        the next step; when none are, all is made and joined, to the same bytes as without shards.
+        """
+        paths = self._make_houses(shard)
+        places = ((place, path) for of_split in paths.values() for place, path in enumerate(of_split))
+        if left := shard.makers(place for place, path in places if not path.is_file()):
+            return left
+        try:
+            self._make_questions_of(shard)
+        except OthersMissing as error:
+            return error.shards
+        missing: set[Shard] = set()
+        for split, walk in [*((split, 0) for split in SPLITS), *(("train", walk) for walk in range(1, self.walks))]:
+            try:
+                self.demonstrations(split, walk, shard=shard)
+            except OthersMissing as error:
+                missing |= error.shards
+        return missing
+
+    def _make_questions_of(self, shard: Shard) -> None:
+        path = self.questions_file
+        if path.exists() or published_questions(configuration(**self._questions_arguments)):
+            return  # the demonstrations ask for them
+        with locked(path.with_name(f"{path.stem}.shard-{shard.number}-of-{shard.parts}")):
+            made = self._make_questions(shard)
+        with build_once(path) as to_be_made:
+            if to_be_made:
+                self._write_questions(*made)
+
+    def demonstrations(self, split: str, walk: int = 0, *, shard: Shard | None = None) -> Demonstrations:
+        """Shortest walks for every question of a split, made if missing: the questions' own, or with `walk` others.
+
+        A `shard` makes its part, see `data.demonstrations.record.recorded`.
+        """
         if split == "train" and self.human_walks:
             return Demonstrations.open(Path(self.human_walks), configuration=self.human_configuration(split))
         path, made_with = self._demonstrations_file(split, walk)
@@ -214,6 +259,7 @@ class GeneratedEQA(Source):
             Recorder(self.world, self.encode, anew),
             configuration=made_with,
             title=f"demonstrations, {split}" + (f", walk {walk + 1}" if walk else ""),
+            shard=shard,
         )
 
     def human_configuration(self, split: str) -> dict[str, str]:

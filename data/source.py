@@ -14,6 +14,7 @@ from torch import Tensor
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
+from eqa.envs.shards import Shard
 from eqa.envs.simulator import World
 
 
@@ -71,3 +72,9 @@ class Source(ABC):
         for split in ("train", "val", "test"):
             self.demonstrations(split)
         self.learned()
+
+    def build_shard(self, shard: Shard) -> set[Shard]:
+        """Makes a part of that; returns the shards whose parts are missing. ValueError if it cannot be shared out."""
+        raise ValueError(
+            f"shard: expected null, as {type(self).__name__} is made in one piece, got {shard}; leave it out"
+        )

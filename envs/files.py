@@ -63,6 +63,17 @@ def build_once(path: Path) -> Iterator[bool]:
             f"{path}: a worker process imports the script that started it, which makes data once more; "
             'put what the script does behind if __name__ == "__main__":'
         )
+    with locked(path):
+        yield not path.exists()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keeps out other processes that make `path`, those of other machines as well where the file system's locks hold.
+
+    Without such locks in the file system, a file beside it says that it is made. ValueError where the folder cannot be
+    written.
+    """
     _make_writable(path.parent)
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
@@ -71,7 +82,7 @@ def build_once(path: Path) -> Iterator[bool]:
         console.print(f"waiting for another process that makes {path}")
         lock.acquire()
     try:
-        yield not path.exists()
+        yield
     finally:
         lock.release()
 

@@ -4,6 +4,8 @@ import math
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 
+from eqa.envs.shards import Shard
+
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """A `type` of argparse's: a whole number from `least` on, or up to `most`."""
@@ -30,3 +32,11 @@ def positive(word: str) -> float:
     if not 0 < value < math.inf:
         raise ArgumentTypeError(f"expected a number above 0, got {word!r}")
     return value
+
+
+def part(word: str) -> Shard:
+    """A `type` of argparse's: a shard as 3/8."""
+    try:
+        return Shard.parse(word)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None

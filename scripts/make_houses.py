@@ -2,6 +2,7 @@
 
 python scripts/make_houses.py --train 643 --val 67 --test 57 --seed 0
 python scripts/make_houses.py --train 643 --val 67 --test 57 --style everyday
+python scripts/make_houses.py --train 643 --val 67 --test 57 --shard 3/8    # on one of eight machines
 """
 
 import argparse
@@ -10,7 +11,7 @@ from pathlib import Path
 from eqa.envs.files import data_root
 from eqa.envs.house.generator import GENERATOR, MIXED, SPLITS, STYLES, house_path, make_houses
 from eqa.envs.progress import absolute, progress
-from eqa.scripts.arguments import whole
+from eqa.scripts.arguments import part, whole
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--style", choices=STYLES, default=MIXED, help="of the houses (default: mixed)")
     parser.add_argument("--root", type=Path, default=None, help="data folder (default: $EQA_DATA, else ~/.cache/eqa)")
     parser.add_argument("--workers", type=whole(1), default=None, help="processes (default: one per core)")
+    parser.add_argument("--shard", type=part, default=None, help="3/8: makes the third of eight parts (default: all)")
     arguments = parser.parse_args()
     counts = {split: getattr(arguments, split) for split in SPLITS}
     if not any(counts.values()):
@@ -37,7 +39,7 @@ def _make(root: Path, split: str, count: int, arguments: argparse.Namespace) -> 
     with progress(f"houses, {split}", count) as advance:
         report = absolute(advance)
         numbers = {"split": split, "count": count, "seed": arguments.seed, "style": arguments.style}
-        make_houses(root, **numbers, workers=arguments.workers, progress=report)
+        make_houses(root, **numbers, workers=arguments.workers, shard=arguments.shard, progress=report)
 
 
 if __name__ == "__main__":

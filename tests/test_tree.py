@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = {
     "": [["envs"], ["data"], ["models"], ["scripts", "train", "eval"]],
     "envs": [
-        ["actions", "annotations", "progress", "reading", "workers"],
+        ["actions", "annotations", "progress", "reading", "shards", "workers"],
         ["episode", "files"],
         ["simulator"],
         ["rendering", "metrics", "task"],

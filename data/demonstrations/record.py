@@ -16,6 +16,7 @@ from eqa.envs.files import build_once
 from eqa.envs.navigation.walk import walk_of
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.rendering.camera import Camera
+from eqa.envs.shards import Shard
 from eqa.envs.simulator import Goal, World
 
 RENDER_BATCH = 64
@@ -71,17 +72,25 @@ def recorded(
     *,
     configuration: Mapping,
     title: str,
+    shard: Shard | None = None,
 ) -> Demonstrations:
     """The demonstrations at `path`; if they are missing, the walks of `episodes` are recorded there.
 
-    `episodes` is called only then. `title` names the progress. ValueError for a file with another configuration.
+    `episodes` is called only then. `title` names the progress. A `shard` records its part, and joins the parts if the
+    others have recorded theirs; OthersMissing if not. ValueError for a file with another configuration.
     """
+
+    def record(of: Shard | None) -> None:
+        walked = list(episodes())
+        with progress(title, len({episode.scene_id for episode in walked})) as advance:
+            report = absolute(advance)
+            for done, total in build(path, walked, recorder, configuration=configuration, shard=of):
+                report(done, total)
+
+    if shard is not None and not path.exists():
+        record(shard)
     with build_once(path) as to_be_made:
         if to_be_made:
-            walked = list(episodes())
-            with progress(title, len({episode.scene_id for episode in walked})) as advance:
-                report = absolute(advance)
-                for done, total in build(path, walked, recorder, configuration=configuration):
-                    report(done, total)
+            record(None)
             console.print(f"demonstrations: {path}")
     return Demonstrations.open(path, configuration=configuration)

@@ -30,6 +30,7 @@ from eqa.envs.actions import LETTERS
 from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed
+from eqa.envs.shards import OthersMissing, Shard
 
 FORMAT = "eqa-demonstrations"
 FORMAT_VERSION = 3
@@ -210,11 +211,13 @@ def build(
     record: Callable[[str, list[Episode]], Recording],
     *,
     configuration: Mapping,
+    shard: Shard | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Records every house's episodes and joins them to `path`; yields (houses done, houses in all) as it goes.
 
     `record(scene_id, episodes)` walks, renders and encodes one house. Each house is kept in a part file until the whole
-    is written, so a killed build continues from there.
+    is written, so a killed build continues from there. A `shard` records its part of the houses and joins nothing;
+    OthersMissing if others have not recorded the rest yet.
     """
     if not episodes:
         raise ValueError(f"{path.stem}: no question to demonstrate; python scripts/make_questions.py makes more")
@@ -222,13 +225,18 @@ def build(
     for episode in episodes:
         by_house.setdefault(episode.scene_id, []).append(episode)
     folder = path.with_suffix(".parts")
-    files = []
-    for done, (scene_id, of_house) in enumerate(by_house.items()):
-        yield done, len(by_house)
-        part = folder / f"{scene_id}.h5"
+    files = [folder / f"{scene_id}.h5" for scene_id in by_house]
+    own = list(zip(files, by_house.items(), strict=True))
+    own = own if shard is None else shard.of(own)
+    for done, (part, (scene_id, of_house)) in enumerate(own):
+        yield done, len(own)
         if not _is_usable(part, configuration):
             record(scene_id, of_house).save(part, configuration)
-        files.append(part)
+    if shard is not None:
+        yield len(own), len(own)
+        if left := [place for place, part in enumerate(files) if not part.exists()]:
+            raise OthersMissing(shard.makers(left))
+        return
     recordings = [read_part(part, configuration) for part in files]
     num_frames = sum(len(r.actions) for r in recordings)
     write(path, recordings, num_frames=num_frames, num_features=recordings[0].features.shape[1], config=configuration)

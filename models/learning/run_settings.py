@@ -19,6 +19,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
 from eqa.envs.files import here_or_packaged
+from eqa.envs.shards import EXPECTED, Shard
 from eqa.models.evaluation.results import LINES, SPAWNS
 from eqa.models.learning.imitation import ANSWERING, CLASSES, OPTIMIZERS, SCHEDULES
 from eqa.models.learning.reinforce import BASELINES
@@ -112,7 +113,17 @@ BATCHES = Rule(
 )
 SHARE, POSITIVE, RATE = number(0, 1), number(0, without=[0]), number(0, 1, without=[0])
 
+
+def _is_shard(value: object) -> bool:
+    try:
+        Shard.parse(value)
+    except ValueError:
+        return False
+    return True
+
+
 RULES: dict[str, Rule] = {
+    "shard": Rule(EXPECTED, _is_shard).or_null,
     "stages": Rule("an experiment, +experiment=il", lambda v: False),
     "on_finish": Rule("an experiment, +experiment=il", lambda v: False),
     **dict.fromkeys(("variant_of", "finetuned_from"), TEXT.or_null),
