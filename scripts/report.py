@@ -58,13 +58,11 @@ def report(
         lines, list(pairs) or default_pairs(lines.agents, lines.relations, compare_with), resamples=resamples
     )
     tables = grids(runs, lines, means, different)
-    pictures = {path: f"Training, {path.stem.split('-')[-1]}" for path in draw_training(runs, lines, out)}
+    pictures = {path: f"Training, {stage}" for path, stage in draw_training(runs, lines, out).items()}
     if draw_ratio(lines, means, out / "results-ratio.png"):
         pictures[out / "results-ratio.png"] = "How much of the way to the target each line walked"
-    if draw_distances(lines, out / "results-distance.png", resamples=resamples):
-        pictures[out / "results-distance.png"] = (
-            "Distance to the target after each action, with 95 % bands; who has stopped stays"
-        )
+    told = "Distance to the target after each action, with 95 % bands; who has stopped stays"
+    pictures |= dict.fromkeys(draw_distances(lines, out, resamples=resamples), told)
     _write(out / "results.md", "# Results\n\n" + "\n".join(grid.markdown() for grid in tables) + _shown(pictures))
     _write(out / "results.tex", "% needs the packages booktabs and graphicx\n" + "\n\n".join(g.latex() for g in tables))
     write_csv(out / "results.csv", means)

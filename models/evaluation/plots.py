@@ -4,7 +4,7 @@ An agent has the same colour in all of them.
 """
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -64,11 +64,11 @@ STYLE = {
 }
 INK = "#222222"
 PAPER_MARK = {"linestyle": "", "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 5}
-PARTS = {"train": {"linestyle": ":", "linewidth": 1.0, "alpha": 0.7}, "val": {"linestyle": "-", "linewidth": 1.6}}
+PARTS = ("train", "val")
 DPI = 100
 SHADES = 128  # of a picture, lines' soft edges included
 ACROSS = 3  # panels side by side
-MOST_BANDS = 5  # agents; where there are more, bands would hide the lines
+MOST_LINES = 5  # in a panel; more cannot be told apart
 
 
 def line_styles(agents: Sequence[str], relations: Mapping[str, Relations]) -> dict[str, dict]:
@@ -105,7 +105,7 @@ def once_each(signatures: Mapping[str, object], relations: Mapping[str, Relation
 def draw_ratio(lines: Lines, entries: Sequence[Mapping], path: Path) -> bool:
     """Bars of d_Δ/d_0: a panel for each spawn, a bar for each agent with its interval, the paper's value as a diamond.
 
-    Values beyond the left end stand there as a number. False, and no picture, if no line has walks.
+    Values beyond the left end stand there as a number, without interval. False, and no picture, if no line has walks.
     """
     ours, paper = (
         {key: of_line["ratio"] for key, of_line in by_line(found).items() if "ratio" in of_line}
@@ -143,9 +143,10 @@ def _ratio_panel(
         if entry := ours.get((agent, spawn)):
             alpha = 1 if agent == REFERENCE else 0.75
             axis.barh(height, entry["mean"], color=looks[agent]["color"], alpha=alpha)
-            axis.plot([entry["low"], entry["high"]], [height] * 2, color=INK, linewidth=1.2)
             cut = entry["mean"] < left
-            if cut:
+            if not cut:
+                axis.plot([entry["low"], entry["high"]], [height] * 2, color=INK, linewidth=1.2)
+            else:
                 axis.text(left + 0.03, height, f"{entry['mean']:.1f}", va="center", fontsize=7)
             if theirs := paper.get((agent, spawn)):
                 _paper_mark(axis, theirs["mean"], height, left, after=0.4 if cut else 0.06)
@@ -164,11 +165,11 @@ def _paper_mark(axis: Axes, value: float, height: float, left: float, after: flo
         axis.text(left + after + 0.08, height, f"{value:.1f}", va="center", fontsize=7)
 
 
-def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
+def draw_distances(lines: Lines, folder: Path, *, resamples: int = 2000) -> list[Path]:
     """Metres to the target after each action, mean over questions with its 95 % band; a panel for each spawn.
 
-    If there are more than MOST_BANDS agents, only PACMAN+Q has its band. False, and no picture, if no line has
-    `distances` in all its rows.
+    A picture has MOST_LINES agents; where there are more, PACMAN+Q is in each. There is none if no line has `distances`
+    in all its rows.
     """
     found, num_steps = {}, longest_walk(lines)
     for spawn in lines.questions:
@@ -177,61 +178,106 @@ def draw_distances(lines: Lines, path: Path, *, resamples: int = 2000) -> bool:
             if metres is not None:
                 columns = Columns(metres, np.ones_like(metres))
                 found[spawn, agent] = bootstrap_of(lines, spawn, resamples).estimates(columns)
-    if not found:
-        return False
     walks = {
         agent: tuple((spawn, band.value.tobytes()) for (spawn, of), band in found.items() if of == agent)
         for agent in lines.agents
     }
     agents = once_each({agent: walk for agent, walk in walks.items() if walk}, lines.relations)
-    looks = {agent: style for agent, style in line_styles(lines.agents, lines.relations).items() if agent in agents}
-    banded = agents if len(agents) <= MOST_BANDS else [REFERENCE]
-
-    def panel(axis: Axes, spawn: str) -> None:
-        steps = np.arange(num_steps + 1)
-        for agent in agents:
-            if (spawn, agent) in found:
-                band, first = found[spawn, agent], agent == REFERENCE
-                if agent in banded:
-                    axis.fill_between(steps, band.low, band.high, color=looks[agent]["color"], alpha=0.15, linewidth=0)
-                axis.plot(steps, band.value, **looks[agent], linewidth=2.4 if first else 1.3, zorder=3 if first else 2)
-        axis.set(title=spawn, xlabel="actions", ylabel="metres to the target")
-        axis.set(xlim=(0, num_steps), ylim=(0, None))
-
-    _page(list(dict.fromkeys(spawn for spawn, _ in found)), panel, path, handles=_handles(looks), height=2.6)
-    return True
-
-
-def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> list[Path]:
-    """A picture for each logged stage: a panel for each metric over epochs, a line for each run in its row's colour.
-
-    Reinforcement learning has a picture of its own, because its metrics are others.
-    """
-    stages: dict[str, list[tuple[str, dict]]] = {}
-    for run in runs:
-        for logs in sorted(run.folder.glob("*/log")):
-            known = {name: parts for name, parts in logged(logs).items() if parts.keys() & PARTS.keys()}
-            if known:
-                stage = "walking" if "reward" in known else logs.parent.name
-                stages.setdefault(stage, []).append((run.name, known))
-    relations = lines.relations
-    looks = line_styles(in_order([*lines.agents, *(run.name for run in runs)], relations), relations)
+    looks = line_styles(lines.agents, lines.relations)
     paths = []
-    for stage, of_runs in sorted(stages.items()):
-        names = sorted({name for _, curves in of_runs for name in curves})
-        rows = {row: looks[row] | {"linestyle": "-"} for row in in_order((row for row, _ in of_runs), relations)}
-        handles = [Line2D([], [], color=INK, **style, label=part) for part, style in PARTS.items()]
-        paths.append(folder / f"results-training-{stage}.png")
-        panel = partial(_training_panel, of_runs=of_runs, rows=rows)
-        _page(names, panel, paths[-1], handles=_handles(rows) + handles, height=2.5)
+    for number, shown in enumerate(in_pictures(agents), start=1):
+        spawns = [spawn for spawn in lines.questions if any((spawn, agent) in found for agent in shown)]
+        panel = partial(_distance_panel, agents=shown, found=found, looks=looks, num_steps=num_steps)
+        paths.append(folder / f"results-distance{_ending(number)}.png")
+        _page(spawns, panel, paths[-1], handles=_handles({agent: looks[agent] for agent in shown}), height=2.6)
     return paths
 
 
-def _training_panel(axis: Axes, name: str, *, of_runs: Sequence[tuple[str, dict]], rows: Mapping) -> None:
-    for row, curves in of_runs:
-        for part, points in sorted(curves.get(name, {}).items()):
-            axis.plot(*zip(*points, strict=True), **rows[row] | PARTS.get(part, {}))
-    axis.set(title=name.replace("_", " "), xlabel="epoch")
+def _distance_panel(
+    axis: Axes, spawn: str, *, agents: Sequence[str], found: Mapping, looks: Mapping, num_steps: int
+) -> None:
+    steps = np.arange(num_steps + 1)
+    for agent in agents:
+        if (spawn, agent) in found:
+            band, first = found[spawn, agent], agent == REFERENCE
+            axis.fill_between(steps, band.low, band.high, color=looks[agent]["color"], alpha=0.15, linewidth=0)
+            axis.plot(steps, band.value, **looks[agent], linewidth=2.4 if first else 1.3, zorder=3 if first else 2)
+    axis.set(title=spawn, xlabel="actions", ylabel="metres to the target")
+    axis.set(xlim=(0, num_steps), ylim=(0, None))
+
+
+def in_pictures(agents: Sequence[str]) -> list[list[str]]:
+    """Agents by picture, at most MOST_LINES each, in order; the reference is in each if there are several."""
+    if len(agents) <= MOST_LINES:
+        return [list(agents)] * bool(agents)
+    others = [agent for agent in agents if agent != REFERENCE]
+    beside = [REFERENCE] * (REFERENCE in agents)
+    room = MOST_LINES - len(beside)
+    groups = (others[first : first + room] for first in range(0, len(others), room))
+    return [[agent for agent in agents if agent in (*beside, *group)] for group in groups]
+
+
+def _ending(number: int) -> str:
+    return "" if number == 1 else f"-{number}"
+
+
+Curves = Mapping[str, Mapping[str, list[tuple[float, float]]]]  # metric -> part -> (epoch, value)
+
+
+def draw_training(runs: Sequence[Run], lines: Lines, folder: Path) -> dict[Path, str]:
+    """Pictures of each logged stage, and the stage's name: for each metric a panel of training and one of validation.
+
+    A line is the mean over a row's runs; a picture has MOST_LINES rows, as in `draw_distances`. Reinforcement learning
+    has pictures of its own, because its metrics are others.
+    """
+    stages: dict[str, dict[str, list[Curves]]] = {}
+    for run in runs:
+        for logs in sorted(run.folder.glob("*/log")):
+            known = {name: parts for name, parts in logged(logs).items() if parts.keys() & set(PARTS)}
+            if known:
+                stage = "walking" if "reward" in known else logs.parent.name
+                stages.setdefault(stage, {}).setdefault(run.name, []).append(known)
+    relations = lines.relations
+    looks = line_styles(in_order([*lines.agents, *(run.name for run in runs)], relations), relations)
+    paths = {}
+    for stage, of_rows in sorted(stages.items()):
+        means = {row: mean_curves(of_rows[row]) for row in in_order(of_rows, relations)}
+        for number, shown in enumerate(in_pictures(list(means)), start=1):
+            curves = {row: means[row] for row in shown}
+            keys = sorted({key for of_row in curves.values() for key in of_row})
+            handles = _handles({f"{row}{_runs(len(of_rows[row]))}": looks[row] for row in shown})
+            path = folder / f"results-training-{stage}{_ending(number)}.png"
+            _page(
+                keys, partial(_training_panel, curves=curves, looks=looks), path, handles=handles, height=2.5, across=4
+            )
+            paths[path] = stage
+    return paths
+
+
+def _runs(count: int) -> str:
+    return "" if count == 1 else f", mean of {count} runs"
+
+
+def mean_curves(of_runs: Sequence[Curves]) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Means over runs of each (metric, part), at each epoch over the runs that have it; a later start's value counts."""
+    values: dict[tuple[str, str], dict[float, list[float]]] = {}
+    for curves in of_runs:
+        for name, parts in curves.items():
+            for part in parts.keys() & set(PARTS):
+                for epoch, value in dict(parts[part]).items():
+                    values.setdefault((name, part), {}).setdefault(epoch, []).append(value)
+    return {key: [(epoch, float(np.mean(at))) for epoch, at in sorted(of.items())] for key, of in values.items()}
+
+
+def _training_panel(axis: Axes, key: tuple[str, str], *, curves: Mapping, looks: Mapping) -> None:
+    """A metric's curves, on the scale of training and validation together."""
+    name, part = key
+    for row, of_row in curves.items():
+        if key in of_row:
+            axis.plot(*zip(*of_row[key], strict=True), **looks[row], linewidth=1.6)
+    both = [value for of_row in curves.values() for of in PARTS for _, value in of_row.get((name, of), ())]
+    room = 0.05 * (max(both) - min(both)) or 0.05
+    axis.set(title=f"{name.replace('_', ' ')}, {part}", xlabel="epoch", ylim=(min(both) - room, max(both) + room))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -240,16 +286,17 @@ def _handles(looks: Mapping[str, dict]) -> list[Line2D]:
 
 
 def _page(
-    names: Sequence[str],
-    panel: Callable[[Axes, str], None],
+    names: Sequence[Hashable],
+    panel: Callable[[Axes, Hashable], None],
     path: Path,
     *,
     handles: Sequence[Line2D],
     height: float,
     share_y: bool = False,
+    across: int = ACROSS,
 ) -> None:
-    """Panels in rows of at most ACROSS, `height` inches each, over one legend; written as PNG."""
-    down = -(-len(names) // ACROSS)
+    """Panels in rows of at most `across`, `height` inches each, over one legend; written as PNG."""
+    down = -(-len(names) // across)
     across = -(-len(names) // down)
     width = max(3.1 * across, 4.5)
     widest = 0.7 + 0.075 * max(len(handle.get_label()) for handle in handles)  # inches

@@ -24,7 +24,7 @@ from eqa.models.evaluation.comparison import (
     paper_estimates,
 )
 from eqa.models.evaluation.human import LINE
-from eqa.models.evaluation.plots import draw_training, once_each
+from eqa.models.evaluation.plots import MOST_LINES, REFERENCE, draw_training, in_pictures, mean_curves, once_each
 from eqa.models.evaluation.run_tables import intervals
 from eqa.models.evaluation.runs import keep, read_run, read_runs
 from eqa.models.evaluation.tables import tex
@@ -310,6 +310,23 @@ def test_walks_that_differ_in_their_answers_alone_are_drawn_once() -> None:
     walks = {"random walk": 1, "PACMAN+Q": 2, "mixed, odd name": 4, "PACMAN+Q, odd": 2, "shortest path": 3}
     relations = {"mixed, odd name": Relations(walked_by="shortest path", answered_by="PACMAN+Q, odd")}
     assert once_each(walks, relations) == ["random walk", "PACMAN+Q", "shortest path"]
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, 6, 14])
+def test_a_picture_has_five_lines_at_most_and_every_agent_is_in_one(number: int) -> None:
+    agents = [f"agent {n}" for n in range(number)]
+    agents.insert(number // 2, REFERENCE)
+    pictures = in_pictures(agents)
+    assert max(map(len, pictures)) <= MOST_LINES and set(agents) == {agent for shown in pictures for agent in shown}
+    assert all(REFERENCE in shown and shown == sorted(shown, key=agents.index) for shown in pictures)
+    without = in_pictures([agent for agent in agents if agent != REFERENCE])
+    assert sum(map(len, without)) == number and max(map(len, without), default=0) <= MOST_LINES
+
+
+def test_a_training_curve_is_the_mean_over_the_runs_that_have_an_epoch() -> None:
+    first = {"loss": {"val": [(0.0, 1.0), (1.0, 3.0)], "time": [(0.0, 9.0)]}}
+    second = {"loss": {"val": [(0.0, 8.0), (0.0, 2.0)]}}  # its epoch 0 was logged again after a cut
+    assert mean_curves([first, second]) == {("loss", "val"): [(0.0, 1.5), (1.0, 3.0)]}
 
 
 def test_what_was_learned_by_walking_has_a_picture_of_its_own(runs: list[Path], tmp_path: Path) -> None:
