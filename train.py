@@ -31,6 +31,7 @@ from eqa.models.learning.callbacks import Reseed, ResumableEarlyStopping, StageP
 from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
 from eqa.models.learning.command_line import experiments, in_one_line
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
+from eqa.models.learning.run_loggers import RunLogger
 from eqa.models.learning.run_settings import forget_variant_of, refuse_old_words, refuse_wrong_settings
 from eqa.models.run_record import RunRecord, UpdateRunRecord
 
@@ -122,6 +123,9 @@ def run(cfg: DictConfig, folder: Path) -> None:
     if rank_zero_only.rank == 0:
         with record.stage("results"):
             on_finish(fitted)
+        for logger in loggers.values():
+            if isinstance(logger, RunLogger):
+                logger.finish(folder)
         (folder / FINISHED).touch()
 
 

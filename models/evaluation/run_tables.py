@@ -43,6 +43,12 @@ def write_rows(path: Path, rows: Iterable[dict]) -> None:
         aside.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def read_rows(folder: Path) -> list[dict]:
+    """The rows that a run has written; none if it plays no questions."""
+    path = folder / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def _agents(rows: Sequence[dict]) -> list[str]:
     return list(dict.fromkeys(row["agent"] for row in rows))
 
@@ -53,7 +59,7 @@ def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
 
-def _lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[list[str]]:
+def table_lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[list[str]]:
     """One line for each agent and spawn: the means over its questions."""
     lines = []
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
@@ -72,7 +78,7 @@ def results_table(rows: Sequence[dict], title: str) -> Table:
         agent = heading == "agent"  # names wrap if there is no room, so that every number shows
         table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
     before = None
-    for line in _lines(rows, ON_SCREEN):
+    for line in table_lines(rows, ON_SCREEN):
         if before not in (None, line[0]):
             table.add_section()
         table.add_row("" if line[0] == before else line[0], *line[1:])
@@ -120,7 +126,7 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     )
     text = (
         f"# {title}\n\nMeans over the same questions in every line; distances in metres.\n\n"
-        + markdown(HEADINGS, _lines(rows))
+        + markdown(HEADINGS, table_lines(rows))
         + "\n\n## Answer accuracy in %, by question type, with 95 % intervals over houses\n\n"
         + markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"

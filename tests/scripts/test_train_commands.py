@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.helpers.toy_walks import TOY, logged
+from tests.helpers.wandb_files import records
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("navigator", "answerer")
@@ -100,9 +101,27 @@ def test_a_signal_ends_the_command_and_the_same_command_goes_on_to_the_same_weig
         assert all(torch.equal(v, weights(alone)["answerer"][k]) for k, v in weights(tmp_path)["answerer"].items())
 
 
-def test_wandb_offline_logs_each_stage(tmp_path):
+def test_an_experiment_is_one_run_of_wandb_and_goes_on_in_it(tmp_path):
     words = ["logger=wandb_offline", f"hydra.run.dir={tmp_path / 'run'}"]
     train(*words, WANDB_SILENT="true")
+    (kept,) = (tmp_path / "run" / "wandb").glob("offline-run-*")
+    steps = steps_of(kept)
     for stage in STAGES:
-        assert len(list((tmp_path / "run" / stage / "wandb").glob("offline-run-*"))) == 1
-        assert logged(tmp_path / "run" / stage)
+        assert len(steps[stage]) > 1 and steps[stage] == sorted(steps[stage])
+        assert {row["step"] for row in logged(tmp_path / "run" / stage)} == set(map(str, steps[stage]))
+    (tmp_path / "run" / "finished").unlink()
+    train(*words, WANDB_SILENT="true")
+    ids = {path.name.rsplit("-", 1)[1] for path in (tmp_path / "run" / "wandb").glob("offline-run-*")}
+    assert ids == {kept.name.rsplit("-", 1)[1]}
+
+
+def steps_of(kept: Path) -> dict[str, list[int]]:
+    """Steps of each stage in a run that wandb kept, in the order of logging."""
+    steps: dict[str, list[int]] = {stage: [] for stage in STAGES}
+    for record in records(kept):
+        items = {item.key or "/".join(item.nested_key): item.value_json for item in record.history.item}
+        for stage in STAGES:
+            if f"{stage}/step" in items:
+                assert any(name.startswith((f"{stage}/val/", f"{stage}/train/")) for name in items)
+                steps[stage].append(int(items[f"{stage}/step"]))
+    return steps
