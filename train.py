@@ -4,7 +4,7 @@
     python train.py +experiment=il                  # houses, questions, demonstrations, navigator, answerer, results
     python train.py +experiment=cnn_pretrain        # the encoder for all experiments
     python train.py +experiment=il scale=tiny seed=1
-    python train.py -m +experiment=il seed=0,1,2    # one run after the other
+    python train.py -m +experiment=il seed=0,1,2    # one run after the other; hydra/launcher=... elsewhere, at once
 
 Everything lands in one run folder, named by the command's words. The same command again continues an interrupted run,
 with the same numbers as without the break. If the last run is complete, it starts a new folder; a sweep (-m) skips
@@ -29,7 +29,7 @@ from pytorch_lightning.utilities import rank_zero_only
 from eqa.envs.progress import console
 from eqa.models.learning.callbacks import Reseed, ResumableEarlyStopping, StageProgress
 from eqa.models.learning.checkpoint_files import CheckpointsAside, newest_checkpoint
-from eqa.models.learning.command_line import experiments, in_one_line
+from eqa.models.learning.command_line import experiments, in_one_line, refuse_missing_launcher
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
 from eqa.models.learning.run_loggers import RunLogger
 from eqa.models.learning.run_settings import forget_variant_of, refuse_old_words, refuse_wrong_settings
@@ -129,9 +129,9 @@ def run(cfg: DictConfig, folder: Path) -> None:
         (folder / FINISHED).touch()
 
 
-@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 @in_one_line
-def main(cfg: DictConfig) -> None:
+def task(cfg: DictConfig) -> None:
+    """One run, from its composed configuration."""
     forget_variant_of(cfg, HydraConfig.get().overrides.task)
     refuse_wrong_settings(cfg)
     folder = Path(cfg.run_folder)
@@ -147,6 +147,10 @@ def main(cfg: DictConfig) -> None:
     console.print(f"run folder: {folder}")
 
 
+# Two names: a launcher of Hydra sends `task` to other processes by its name, and that must not be the decorated one's.
+main = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")(task)
+
+
 def command() -> None:
     """`python train.py` or `eqa-train` with the words of sys.argv; lists the experiments if there are none."""
     if not sys.argv[1:]:
@@ -156,8 +160,11 @@ def command() -> None:
         console.print(experiments(CONFIGS))
         return
     refuse_old_words(sys.argv[1:])
+    refuse_missing_launcher(sys.argv[1:])
     main()
 
 
 if __name__ == "__main__":
+    from eqa.train import command  # other processes find `eqa.train.task`, but not that of a script
+
     command()

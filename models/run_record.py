@@ -30,6 +30,7 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from pytorch_lightning.utilities import rank_zero_only
 
 from eqa.envs.files import atomic_write
@@ -118,9 +119,16 @@ class UpdateRunRecord(pl.Callback):
 
 
 def command() -> str:
-    """Command line that runs this again, of a script or of `eqa-train`; a sweep's run has its own words."""
-    words = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else sys.argv[1:]
-    script = Path(sys.argv[0]).name
+    """Command line that runs this again, of a script or of `eqa-train`; a sweep's run has its own words.
+
+    In the process of a launcher, argv names the launcher's script.
+    """
+    words, script = sys.argv[1:], Path(sys.argv[0]).name
+    if HydraConfig.initialized():
+        of_hydra = HydraConfig.get()
+        words = list(of_hydra.overrides.task)
+        if of_hydra.mode == RunMode.MULTIRUN and not script.startswith(("eqa-", of_hydra.job.name)):
+            script = f"{of_hydra.job.name}.py"
     return shlex.join([*["python"] * script.endswith(".py"), script, *words])
 
 

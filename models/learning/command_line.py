@@ -5,8 +5,9 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.metadata import distributions
 from pathlib import Path
 
 from hydra.errors import InstantiationException
@@ -17,6 +18,10 @@ from eqa.models.run_record import NAME
 
 PACKAGE = Path(__file__).resolve().parents[2]
 FULL = "HYDRA_FULL_ERROR"
+LAUNCHERS = {  # extra -> its package, and the names of launchers: ours in configs/hydra/launcher/, and the package's
+    "cluster": ("hydra-submitit-launcher", ("slurm", "local", "submitit_slurm", "submitit_local")),
+    "ray": ("hydra-ray-launcher", ("ray_cluster", "ray")),
+}
 
 
 def experiments(folder: Path) -> Table:
@@ -61,6 +66,18 @@ def in_one_line(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], No
             sys.exit(f"{cause}\n({FULL}=1 before the same command shows where)")
 
     return told
+
+
+def refuse_missing_launcher(words: Sequence[str]) -> None:
+    """Ends a command whose launcher of sweeps comes from a package that is not installed."""
+    installed = {package.name.lower().replace("_", "-") for package in distributions()}
+    for extra, (package, names) in LAUNCHERS.items():
+        for name in names:
+            if f"hydra/launcher={name}" in words and package not in installed:
+                sys.exit(
+                    f"hydra/launcher={name}: expected the package {package}, which is not installed; "
+                    f'pip install -e ".[{extra}]"'
+                )
 
 
 def stop_behind(error: BaseException) -> SystemExit | None:

@@ -3,14 +3,17 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 import torch
 
+from eqa.models.learning import command_line
 from tests.helpers.toy_walks import TOY, logged
 from tests.helpers.wandb_files import records
 
@@ -32,6 +35,12 @@ def train(*words: str, status: int = 0, **variables: str) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == status, output
     return output
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def weights(folder: Path) -> dict:
@@ -68,6 +77,50 @@ def test_a_sweep_makes_what_single_runs_make_and_skips_what_is_finished(tmp_path
     output = train(*words)
     assert "came to its end before" in output and (tmp_path / "toy_seed-0" / "finished").exists()
     assert (tmp_path / "toy_seed-1" / "weights.pt").stat().st_mtime_ns == written
+
+
+def test_a_launcher_that_is_not_installed_is_refused_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(command_line, "distributions", list)
+    for name, extra in (("slurm", "cluster"), ("submitit_local", "cluster"), ("ray_cluster", "ray")):
+        with pytest.raises(SystemExit, match=rf"hydra/launcher={name}: expected the package .*\[{extra}\]"):
+            command_line.refuse_missing_launcher(["-m", "+experiment=il", f"hydra/launcher={name}"])
+    command_line.refuse_missing_launcher(["-m", "+experiment=il", "hydra/launcher=basic"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launcher", "package"), [("local", "hydra-submitit-launcher"), ("ray_cluster", "hydra-ray-launcher")]
+)
+def test_a_launcher_makes_the_runs_that_a_sweep_in_one_process_makes(launcher, package, tmp_path, alone):
+    if package not in {found.name.lower().replace("_", "-") for found in distributions()}:
+        pytest.skip(f"{package} is not installed")
+    train("-m", "seed=0,1", f"hydra/launcher={launcher}", f"hydra.sweep.dir={tmp_path}")
+    assert same(weights(tmp_path / "toy_seed-1"), weights(alone))
+    assert not same(weights(tmp_path / "toy_seed-0"), weights(alone))
+    for seed in (0, 1):
+        record = json.loads((tmp_path / f"toy_seed-{seed}" / "run.json").read_text())
+        assert record["command"].startswith("python train.py ") and record["command"].endswith(f" seed={seed}")
+        assert (tmp_path / f"toy_seed-{seed}" / "finished").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_torchrun_makes_the_run_that_one_process_makes(nodes, tmp_path):
+    """Two processes of one node, or two nodes (here on one machine) of one process each."""
+    train("dropout=0.0", f"hydra.run.dir={tmp_path / 'one'}")
+    words = [*TOY, "dropout=0.0", f"trainer.devices={2 // nodes}", f"trainer.num_nodes={nodes}", "trainer.strategy=ddp"]
+    rendezvous = ["--rdzv-backend=c10d", "--rdzv-id=test", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={2 // nodes}"]
+    command = [*torchrun, *rendezvous, "train.py", *words, f"hydra.run.dir={tmp_path / 'two'}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"}
+    environment.pop("PL_GLOBAL_SEED", None)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    agents = [subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) for _ in range(nodes)]
+    said = [agent.communicate(timeout=600)[0] for agent in agents]
+    assert not any(agent.returncode for agent in agents), "\n".join(said)
+    assert "".join(said).count("run folder") == 2
+    assert same(weights(tmp_path / "one"), weights(tmp_path / "two"), atol=1e-4)
+    assert (tmp_path / "two" / "finished").exists()
 
 
 @pytest.mark.slow
