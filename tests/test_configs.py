@@ -3,6 +3,7 @@
 import inspect
 import os
 import shutil
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from eqa.data.generated import GeneratedEQA
 from eqa.envs.house.generator import identity_of
 from eqa.envs.rendering.camera import Camera
 from eqa.models.agents.agent import Agent
+from eqa.models.learning.command_line import LAUNCHERS
 from eqa.models.learning.run_settings import check_settings
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 
@@ -139,6 +141,19 @@ def test_every_logger_can_be_chosen_by_one_word_and_csv_is_written_beside_it(log
     loggers = composed("train", ["+experiment=il", f"logger={logger}"]).logger
     assert list(loggers) == {"off": [], "csv": ["csv"], "wandb_offline": ["csv", "wandb"]}.get(logger, ["csv", logger])
     assert all(callable(get_object(one._target_)) for one in loggers.values())
+
+
+@pytest.mark.parametrize("launcher", names("hydra/launcher"))
+def test_every_launcher_of_sweeps_composes_where_its_package_is_installed(launcher: str) -> None:
+    installed = {package.name.lower().replace("_", "-") for package in distributions()}
+    (package,) = (package for package, known in LAUNCHERS.values() if launcher in known)
+    if package not in installed:
+        pytest.skip(f"{package} is not installed")
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=["+experiment=il", f"hydra/launcher={launcher}"], return_hydra_config=True)
+    made = get_object(cfg.hydra.launcher._target_)
+    limits = cfg.hydra.launcher.get("timeout_min")
+    assert callable(made) and (limits is None or limits > 60)  # minutes; the plugin's own limit is too short
 
 
 def test_an_unknown_experiment_is_refused_and_the_known_ones_are_named() -> None:

@@ -60,8 +60,15 @@ def words(line: str) -> list[str]:
 
 
 def composed(script: str, overrides: list[str]) -> None:
-    """Composes every combination of a sweep; OmegaConf resolves all but what only a run has."""
+    """Composes every combination of a sweep; OmegaConf resolves all but what only a run has.
+
+    Launchers come with other packages: their files have to be there, and `tests/test_configs.py` composes them.
+    """
     sweep = "-m" in overrides
+    of_launchers = [word for word in overrides if word.startswith(("hydra/launcher=", "hydra.launcher."))]
+    overrides = [word for word in overrides if word not in of_launchers]
+    for name in (word.split("=")[1] for word in of_launchers if "/" in word):
+        assert (ROOT / "configs" / "hydra" / "launcher" / f"{name}.yaml").is_file()
     choices = [
         [f"{key}={value}" for value in (values.split(",") if sweep else [values])]
         for key, values in (word.split("=", 1) for word in overrides if word != "-m")

@@ -259,7 +259,7 @@ def _runs(count: int) -> str:
 
 
 def mean_curves(of_runs: Sequence[Curves]) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Means over runs of each (metric, part), at each epoch over the runs that have it; a later start's value counts."""
+    """Means of each (metric, part), at each epoch over the runs that have it; of several starts the last counts."""
     values: dict[tuple[str, str], dict[float, list[float]]] = {}
     for curves in of_runs:
         for name, parts in curves.items():

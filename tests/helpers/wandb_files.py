@@ -1,4 +1,4 @@
-"""What wandb keeps on disk, read back without wandb's server: records in blocks, as LevelDB's logs have them."""
+"""Runs that wandb kept on disk, read back without its server: records in blocks, as LevelDB's logs have them."""
 
 from collections.abc import Iterator
 from pathlib import Path
