@@ -34,7 +34,7 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 @cache
 def _composed(config: str, *words: str) -> DictConfig:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(config, overrides=[*words, "run_folder=runs/test"])
+        return compose(config, overrides=[*words, *["run_folder=runs/test"] * (config != "demos")])
 
 
 def composed(config: str, *words: str) -> DictConfig:
@@ -62,8 +62,9 @@ def test_every_rule_is_of_use() -> None:
         content = OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True)
         paths = [*(path for path, _ in leaves(content)), *numbers_taken(content)]
         used |= {id(path_rule) for path in paths if (path_rule := rule_of(path))}
-    for words in (("checkpoint=x",), ("agent=frontier", "data=mp3d_eqa", "data.path=x")):
-        content = OmegaConf.to_container(composed("eval", *words), resolve=True)
+    others = ("eval", "checkpoint=x"), ("eval", "agent=frontier", "data=mp3d_eqa", "data.path=x"), ("demos",)
+    for config, *words in others:
+        content = OmegaConf.to_container(composed(config, *words), resolve=True)
         used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
     rare = {
         "stages",
@@ -73,6 +74,13 @@ def test_every_rule_is_of_use() -> None:
         "stages.*.model.draw_every",
     }
     assert {pattern for pattern, rule in RULES.items() if id(rule) not in used} <= rare
+
+
+@pytest.mark.parametrize("shard", ["9/8", "0/8", "x", "3"])
+def test_a_shard_that_is_none_is_refused_by_name(shard: str) -> None:
+    check_settings(composed("demos", "shard=3/8"))
+    with pytest.raises(ValueError, match=rf"shard: expected NUMBER/PARTS as in 3/8.*, or null, got '?{shard}'?"):
+        check_settings(composed("demos", f"shard={shard}"))
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
