@@ -32,6 +32,7 @@ from eqa.envs.house.generator import (
     make_houses,
 )
 from eqa.envs.house.house import House
+from eqa.envs.house.sharded import make_part
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.shards import OthersMissing, Shard
@@ -103,7 +104,10 @@ class GeneratedEQA(Source):
             with progress(f"houses, {split}", count) as advance:
                 report = absolute(advance)
                 numbers = {"split": split, "count": count, "seed": self.seed, "style": self.style}
-                files[split] = make_houses(self.root, **numbers, shard=shard, progress=report)
+                if shard is None:
+                    files[split] = make_houses(self.root, **numbers, progress=report)
+                else:
+                    files[split] = make_part(self.root, **numbers, shard=shard, progress=report)
         return files
 
     @cached_property

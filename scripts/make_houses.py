@@ -10,6 +10,7 @@ from pathlib import Path
 
 from eqa.envs.files import data_root
 from eqa.envs.house.generator import GENERATOR, MIXED, SPLITS, STYLES, house_path, make_houses
+from eqa.envs.house.sharded import make_part
 from eqa.envs.progress import absolute, progress
 from eqa.scripts.arguments import part, whole
 
@@ -39,7 +40,11 @@ def _make(root: Path, split: str, count: int, arguments: argparse.Namespace) -> 
     with progress(f"houses, {split}", count) as advance:
         report = absolute(advance)
         numbers = {"split": split, "count": count, "seed": arguments.seed, "style": arguments.style}
-        make_houses(root, **numbers, workers=arguments.workers, shard=arguments.shard, progress=report)
+        numbers |= {"workers": arguments.workers, "progress": report}
+        if arguments.shard is None:
+            make_houses(root, **numbers)
+        else:
+            make_part(root, **numbers, shard=arguments.shard)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from eqa.envs.house.house import House
 from eqa.envs.house.plan import HEIGHT_M, draw_plan, room_rules
 from eqa.envs.house.random_stream import Dice
 from eqa.envs.house.validate import validate
-from eqa.envs.shards import Shard
 from eqa.envs.workers import in_workers
 
 SPLITS = ("train", "val", "test")
@@ -113,22 +112,19 @@ def make_houses(
     seed: int = 0,
     style: str = PAPER,
     workers: int | None = None,
-    shard: Shard | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
     """Houses 0 to count-1 of a split as files under `root`; whole ones that exist are kept.
 
-    With a `shard` it makes that part of them. `progress(done, total)` is called after each house. A killed call goes on
-    where it was when it is made again.
+    `progress(done, total)` is called after each house. A killed call goes on where it was when it is made again.
     """
     paths = [house_path(root, seed=seed, split=split, index=index, style=style) for index in range(count)]
-    own = range(count) if shard is None else shard.of(range(count))
-    missing = [index for index in own if not _is_whole(paths[index])]
-    done = len(own) - len(missing)
-    progress(done, len(own))
+    missing = [index for index, path in enumerate(paths) if not _is_whole(path)]
+    done = count - len(missing)
+    progress(done, count)
     for _ in in_workers(partial(_make_one, root, seed, style, split), missing, workers=workers):
         done += 1
-        progress(done, len(own))
+        progress(done, count)
     return paths
 
 

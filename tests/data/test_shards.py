@@ -12,7 +12,8 @@ import pytest
 
 from eqa.data.generated import GeneratedEQA
 from eqa.data.questions.journal import Journal, journaled
-from eqa.envs.house.generator import generate_house, make_houses
+from eqa.envs.house.generator import generate_house
+from eqa.envs.house.sharded import make_part
 from eqa.envs.shards import OthersMissing, Shard
 from eqa.scripts.make_demos import _build
 
@@ -79,7 +80,7 @@ def test_shards_in_rounds_make_the_bytes_of_one_process_and_name_each_other(
 
 
 def test_one_process_joins_what_some_shards_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    houses = make_houses(tmp_path, split="train", count=3, shard=Shard(2, 2))
+    houses = make_part(tmp_path, split="train", count=3, shard=Shard(2, 2))
     assert [path.exists() for path in houses] == [False, True, False]
     house = generate_house(seed=0, split="train", index=0)
     calls: list[str] = []
