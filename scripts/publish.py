@@ -11,6 +11,8 @@ here and there; so play the folder with eval.py, and publish again with the --re
 """
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -113,7 +115,9 @@ def agent(arguments: argparse.Namespace) -> None:
     run, results = _record(arguments.source), _record(arguments.results or arguments.source)
     trained = NeuralAgent.load(arguments.source / "agent.ckpt")
     with named((table := (arguments.results or arguments.source) / "table.md"), "expected a table of results"):
-        shown = read_text(table, "record").strip()
+        shown = re.sub(r"^#+", "###", read_text(table, "record").strip(), flags=re.MULTILINE)
+    folder = trained.config.get("run_folder", str(arguments.source))
+    trained.config = json.loads(json.dumps(trained.config).replace(folder, Path(folder).name))  # it exists here only
     out = arguments.out = arguments.out or Path("published/agent")
     trained.save_pretrained(out)
     parts = trained.navigator, trained.answerer, trained.encoder

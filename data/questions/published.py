@@ -24,7 +24,11 @@ def publish_questions(path: Path, folder: Path) -> None:
     """Writes a question file as a published folder, without its card."""
     header = read_header(path)
     for split in header["counts"]:
-        with atomic_write(folder / _name(split)) as aside, gzip.GzipFile(aside, "wb", mtime=0) as file:
+        with (
+            atomic_write(folder / _name(split)) as aside,
+            aside.open("wb") as packed,
+            gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as file,  # no name and no time: the same bytes again
+        ):
             for episode in stream_questions(path, split):
                 file.write(json.dumps(episode.to_dict()).encode() + b"\n")
     with atomic_write(folder / HEADER) as aside:
