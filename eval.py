@@ -71,7 +71,8 @@ def play_trained(agent: NeuralAgent, cfg: DictConfig, asked: Mapping) -> None:
     source = instantiate(cfg.data, encode=extractor)
     folder = Path(cfg.run_folder)
     data = {**source.fingerprints(), "checkpoint": file_fingerprint(file_of_weights(cfg.checkpoint))}
-    record = RunRecord(folder, name=agent.name, seed=cfg.seed, configuration=asked, data=data)
+    seed = agent.config.get("seed", cfg.seed)  # of its training: reports tell trainings apart by it
+    record = RunRecord(folder, name=agent.name, seed=seed, configuration=asked, data=data)
     with record.stage("results"):
         write_results(
             agent,

@@ -38,8 +38,8 @@ WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
-# Last words of settings in which seeds of one line may differ; classes had other names in older versions.
-OF_THIS_RUN = ("seed", "run_folder", "folder", "checkpoint", "_target_")
+# Settings, or last words of them, in which seeds of one line may differ; classes had other names in older versions.
+OF_THIS_RUN = {"seed", "run_folder", "folder", "checkpoint", "agent.path", "_target_"}
 
 NAMES = ("agent", *(name for name in RELATIONS if name != "stop_odds"))
 TODAY = {"spawn": spawn_setting, **dict.fromkeys(NAMES, current_name)}  # names in today's words, by field
@@ -260,7 +260,9 @@ def _check_settings(first: Run, other: Run) -> None:
     if first.seed == other.seed or not first.record or not other.record or first.name != other.name:
         return
     settings = (dict(_leaves(run.record.get("configuration", {}))) for run in (first, other))
-    of_first, of_other = ({k: v for k, v in s.items() if k.split(".")[-1] not in OF_THIS_RUN} for s in settings)
+    of_first, of_other = (
+        {k: v for k, v in s.items() if OF_THIS_RUN.isdisjoint((k, k.split(".")[-1]))} for s in settings
+    )
     differing = sorted(name for name in of_first.keys() & of_other.keys() if of_first[name] != of_other[name])
     if differing:
         name = differing[0]

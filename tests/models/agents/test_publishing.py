@@ -1,5 +1,6 @@
 """An agent in the form that is published: float16 as safetensors, a description and a card, here or on the hub."""
 
+import json
 from pathlib import Path
 
 import huggingface_hub
@@ -7,8 +8,11 @@ import pytest
 import safetensors.torch
 import torch
 
+from eqa.data.questions.published import PACKAGED, published_questions
+from eqa.data.vocabulary import Vocabulary
 from eqa.models.agents import neural
-from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.neural import NeuralAgent, file_of_weights
+from eqa.models.encoders.features import FeatureExtractor
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 
 
@@ -77,3 +81,14 @@ def test_a_damaged_folder_is_refused_by_name(agent, tmp_path, spoil, message) ->
     spoil(folder)
     with pytest.raises(ValueError, match=message):
         NeuralAgent.load(folder)
+
+
+def test_the_packaged_agent_fits_the_packaged_questions_and_encoder() -> None:
+    agent = NeuralAgent.load("models/weights/pacman_q")
+    header = json.loads((PACKAGED / "header.json").read_text())
+    questions = published_questions(header["configuration"])
+    remedy = "python train.py +experiment=il, then python scripts/publish.py agent RUN --out models/weights/pacman_q"
+    assert agent.vocabulary == Vocabulary.of(questions.episodes["train"]), remedy
+    encoder = FeatureExtractor.from_weights("models/weights/residual.safetensors", precision="float32")
+    assert FeatureExtractor(agent.encoder, precision="float32").identity == encoder.identity, remedy
+    assert file_of_weights("models/weights/pacman_q").stat().st_size < 10e6

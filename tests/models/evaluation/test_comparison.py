@@ -57,6 +57,7 @@ def run(folder: Path, rows: list[dict], *, row_name: str = "PACMAN+Q", seed: int
     folder.mkdir(parents=True)
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     configuration = {"seed": seed, "run_folder": str(folder), "stages": {"navigator": {"lr": 1e-3}}}
+    configuration["agent"] = {"path": f"{folder}/agent.ckpt"}
     configuration["stages"]["answerer"] = {"data": {"folder": f"{folder}/answerer/rollouts"}}
     described = {"name": row_name, "seed": seed, "commit": "0123456789", "command": "python train.py"}
     described |= {"configuration": configuration, "data": {"questions": "abc", "demonstrations": {"test": "def"}}}
@@ -337,7 +338,12 @@ def test_what_was_learned_by_walking_has_a_picture_of_its_own(runs: list[Path], 
 
 
 OTHER_DATA = {"questions": "abc", "demonstrations": {"test": "other"}}
-OTHER_SETTINGS = {"seed": 2, "run_folder": "elsewhere", "stages": {"navigator": {"lr": 5e-4}, "answerer": {}}}
+OTHER_SETTINGS = {
+    "seed": 2,
+    "run_folder": "elsewhere",
+    "agent": {},
+    "stages": {"navigator": {"lr": 5e-4}, "answerer": {}},
+}
 
 
 @pytest.mark.parametrize(
