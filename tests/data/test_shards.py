@@ -55,6 +55,7 @@ print(len(made.demonstrations("train")), len(made.houses["train"]))
 """
 
 
+@pytest.mark.slow
 def test_shards_in_rounds_make_the_bytes_of_one_process_and_name_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
