@@ -14,6 +14,7 @@ from eqa.models.encoders.cnn import Encoder
 from eqa.models.navigators.action_selection import START
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.pacman_targets import hierarchical_targets
+from tests.helpers.processor import needs_bfloat16_lstm
 from tests.helpers.some_frames import frames, lived_in
 from tests.helpers.walk_batches import padded, random_walks, walk_batch
 
@@ -288,17 +289,7 @@ def test_sampling_follows_the_softmax():
     torch.testing.assert_close(actions.bincount() / 20000, torch.tensor([0.5, 0.3, 0.15, 0.05]), atol=0.015, rtol=0)
 
 
-def lstm_takes_bfloat16() -> bool:
-    """PyTorch's LSTM has no bfloat16 kernel for processors without AVX-512."""
-    try:
-        with torch.autocast("cpu", torch.bfloat16):
-            torch.nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
-    except RuntimeError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not lstm_takes_bfloat16(), reason="PyTorch's LSTM computes no bfloat16 on this processor")
+@needs_bfloat16_lstm
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_networks_run_under_autocast_and_on_half_precision_features(dtype):
     rng = np.random.default_rng(12)

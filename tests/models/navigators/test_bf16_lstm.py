@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from eqa.models.navigators.bf16_lstm import LSTM
+from tests.helpers.processor import needs_bfloat16_lstm
 
 
 def both(seed: int) -> tuple[LSTM, nn.LSTM]:
@@ -42,6 +43,7 @@ def test_results_and_all_gradients_in_bfloat16_are_those_of_pytorchs_lstm_in_flo
     assert not all(torch.equal(here, there) for here, there in zip(found, expected, strict=True))  # it did run
 
 
+@needs_bfloat16_lstm
 def test_without_autocast_or_without_gradients_it_is_pytorchs_own():
     ours, theirs = both(1)
     steps, wanted = torch.randn(3, 4, 6), torch.randn(3, 4, 16)
