@@ -1,4 +1,4 @@
-"""What this machine's processor can do."""
+"""Abilities of this machine's processor."""
 
 import pytest
 import torch

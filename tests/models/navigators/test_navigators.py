@@ -22,6 +22,7 @@ from eqa.models.navigators.recurrent_state import joined, rows
 from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import describe, rebuild
 from tests.helpers.episode_batches import batch_of
+from tests.helpers.processor import needs_bfloat16_lstm
 from tests.helpers.walk_batches import random_walks, walk_batch
 
 FORWARD, LEFT, RIGHT, STOP = range(4)
@@ -246,6 +247,7 @@ def test_a_navigator_is_made_again_from_what_a_checkpoint_holds(make, tmp_path):
     assert torch.equal(again.loss(batch)["loss"], navigator.loss(batch)["loss"])
 
 
+@needs_bfloat16_lstm
 @flat
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_networks_run_under_autocast_and_on_half_precision_features(make, dtype):
