@@ -65,7 +65,7 @@ def test_a_second_run_uses_the_data_again_and_gives_the_same_numbers(bench: Benc
 def test_eval_writes_the_table_that_training_ended_with(bench: Bench, trained: Path) -> None:
     folder = bench.runs / "eval"
     words = [f"checkpoint={trained / 'agent.ckpt'}", "scale=tiny", f"hydra.run.dir={folder}"]
-    bench.run("eval.py", *words)
+    bench.run("eval.py", *words, "lines=all", "spawns=all")
     assert rows(folder) == rows(trained)
     assert (folder / "table.md").read_text() == (trained / "table.md").read_text()
     record, of_training = (json.loads((path / "run.json").read_text()) for path in (folder, trained))
@@ -92,7 +92,7 @@ def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_sto
     words = ["+experiment=rl_finetune", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
     answering = ["stages.navigator.model.answerer_lr=0.1", "on_finish.also_at=[10,1]"]
     bench.run("train.py", *words, *answering, "+stages.navigator.model.options.stop_odds=10")
-    tuned, starts = "PACMAN-RL+Q", ("PACMAN+Q, stop_odds 10", "PACMAN+Q, stop_odds 1")
+    tuned, starts = "PACMAN-RL+Q, PPO", ("PACMAN+Q, stop_odds 10", "PACMAN+Q, stop_odds 1")
     lines = {
         agent: [row for row in rows(folder) if row["agent"] == agent] for agent in (r["agent"] for r in rows(folder))
     }
@@ -118,6 +118,7 @@ def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_o
         "scale=tiny",
         f"checkpoint={trained / 'agent.ckpt'}",
         f"hydra.run.dir={folder}",
+        "on_finish.spawns=all",
     ]
     bench.run("train.py", *words)
     new, old = (

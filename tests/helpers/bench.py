@@ -28,4 +28,5 @@ class Bench:
         return output
 
     def train(self, run: str) -> list[str]:
-        return ["train.py", "+experiment=il", "scale=tiny", f"hydra.run.dir={self.runs / run}"]
+        whole = ["on_finish.lines=all", "on_finish.spawns=all"]
+        return ["train.py", "+experiment=il", "scale=tiny", *whole, f"hydra.run.dir={self.runs / run}"]
