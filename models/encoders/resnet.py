@@ -21,6 +21,7 @@ from eqa.models.registry import register
 
 STRIDE = 16  # pixels per place
 STEM, STEM_STRIDE = 8, 4
+LEAST_CHANNELS = 16  # with fewer, oneDNN's gradient of the strided short cuts writes past its memory (its issue 6035)
 PIXEL_MEAN, PIXEL_SCALE = 120.0, 60.0  # about those of rendered frames
 
 
@@ -55,7 +56,8 @@ class ResidualEncoder(nn.Module):
     """Frames (B, H, W, 3) uint8 -> features (B, F) float; F = 12544 for 224x224, see `map_shape`.
 
     `channels` and `blocks` are those of the maps whose places are 4, 8 and 16 pixels wide; the first may have no block.
-    `outputs` is the number of a place's features. ValueError for a frame whose sides are no multiples of 16 pixels.
+    `outputs` is the number of a place's features. ValueError for a frame whose sides are no multiples of 16 pixels, and
+    for maps of few channels.
     """
 
     recipe = ""  # features depend on nothing but the weights, see `models.encoders.features.FeatureExtractor`
@@ -76,6 +78,8 @@ class ResidualEncoder(nn.Module):
                 f"channels and blocks: expected three each, with a block where the map shrinks, got {list(channels)} and "
                 f"{list(blocks)}"
             )
+        if min(channels) < LEAST_CHANNELS:
+            raise ValueError(f"channels: expected at least {LEAST_CHANNELS} in each map, got {list(channels)}")
         self.height_px, self.width_px = height_px, width_px
         self.map_shape = (outputs, height_px // STRIDE, width_px // STRIDE)
         self.feature_size = outputs * self.map_shape[1] * self.map_shape[2]

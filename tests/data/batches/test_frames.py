@@ -111,7 +111,7 @@ def test_frames_of_another_world_have_its_classes_colours_and_regions() -> None:
 
 def test_an_encoder_learns_from_another_world() -> None:
     data = frames()
-    options = {"channels": [4, 4, 8], "blocks": [0, 1, 1], "outputs": 6}
+    options = {"channels": [16, 16, 16], "blocks": [0, 1, 1], "outputs": 6}
     module = ResidualPretraining(**data.sizes, options=options)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     trainer = pl.Trainer(enable_checkpointing=False, max_epochs=1, **quiet)

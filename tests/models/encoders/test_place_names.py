@@ -48,7 +48,7 @@ def test_a_reader_asks_for_class_and_room_of_a_question_whatever_its_padding():
 
 
 def test_the_names_are_those_of_pretraining_s_heads_and_stay_with_the_weights(tmp_path: Path):
-    encoder = ResidualEncoder(32, 32, channels=(4, 4, 4), blocks=(0, 1, 1), outputs=5).eval()
+    encoder = ResidualEncoder(32, 32, channels=(16, 16, 16), blocks=(0, 1, 1), outputs=5).eval()
     heads = NamingHeads(5, {"class": len(CLASSES), "color": len(COLORS), "room": len(ROOMS)})
     weight, bias = (values.detach()[:-1] for values in heads.layer.parameters())
     names = PlaceNames(CLASSES, COLORS, ROOMS, weight.flatten(1), bias)

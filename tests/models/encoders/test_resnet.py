@@ -26,7 +26,7 @@ from eqa.models.encoders.resnet_card import ResidualExport
 from tests.helpers.small_house import small_house
 
 pytestmark = pytest.mark.usefixtures("single_thread")
-SMALL = {"channels": (8, 8, 16), "blocks": (1, 1, 1), "outputs": 8}
+SMALL = {"channels": (16, 16, 16), "blocks": (1, 1, 1), "outputs": 8}
 
 
 def lived_in(encoder: ResidualEncoder) -> ResidualEncoder:
@@ -55,6 +55,8 @@ def test_features_are_the_flat_form_of_a_map_with_a_place_every_sixteen_pixels()
         ResidualEncoder(64, 96, blocks=(1, 0, 2))
     with pytest.raises(ValueError, match=r"expected uint8 \(B, 64, 96, 3\)"):
         encoder(frames(1, 96, 96))
+    with pytest.raises(ValueError, match=r"channels: expected at least 16 in each map, got \[16, 8, 16\]"):
+        ResidualEncoder(64, 64, channels=(16, 8, 16))
 
 
 def test_the_frozen_encoder_gives_the_features_of_the_plain_one() -> None:
@@ -191,7 +193,7 @@ def test_names_and_depth_are_learned_and_shipped_with_a_card_of_what_was_measure
 def test_pretraining_goes_on_from_weights(tmp_path: Path) -> None:
     sizes = {"num_classes": 5, "num_colors": 3, "num_rooms": 2, "first_thing": 1, "first_asked": 3}
     sizes |= {"height_px": 32, "width_px": 32}
-    options = {"channels": [4, 4, 8], "blocks": [0, 1, 1], "outputs": 6}
+    options = {"channels": [16, 16, 16], "blocks": [0, 1, 1], "outputs": 6}
     first = ResidualPretraining(**sizes, options=options)
     save_encoder(first.encoder, tmp_path / "first.safetensors")
     again = ResidualPretraining(**sizes, options=options, start=str(tmp_path / "first.safetensors"))
