@@ -14,6 +14,7 @@ import torch
 
 from eqa.models.learning import callbacks
 from eqa.models.learning.preemption import StopOnSignals, stop_on_signals
+from tests.helpers.processor import needs_bfloat16_lstm
 from tests.helpers.toy_walks import Cut, configured, fit, logged
 
 pytestmark = pytest.mark.usefixtures("single_thread")
@@ -106,7 +107,14 @@ def test_save_top_k_keeps_the_best_epochs_by_validation_and_gives_the_best_of_th
     assert same(dict(module.state_dict()), dict(best))
 
 
-@pytest.mark.parametrize("switch", ["trainer.precision=bf16-mixed", "trainer.gradient_clip_val=0.01", "logger=off"])
+@pytest.mark.parametrize(
+    "switch",
+    [
+        pytest.param("trainer.precision=bf16-mixed", marks=needs_bfloat16_lstm),
+        "trainer.gradient_clip_val=0.01",
+        "logger=off",
+    ],
+)
 @pytest.mark.parametrize("stage", ["navigator", "answerer"])
 def test_a_switch_changes_how_a_stage_learns_and_not_what_its_checkpoint_holds(stage, switch, tmp_path):
     epochs = f"stages.{stage}.max_epochs=2"

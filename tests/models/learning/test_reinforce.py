@@ -313,7 +313,7 @@ def test_who_does_not_stop_answers_from_what_evaluation_answers_from(source):
     simulator, scenes = enter(source.world, [demos.episodes[s.row].scene_id for s in batch])
     walker = NavigatorAgent(agent.navigator, source.encode)
     played = evaluation._walk(walker, simulator, scenes, evaluation._start(batch))
-    frames, _ = evaluation._frames(agent.answerer, batch, played, walker.features.numpy(), simulator)
+    frames, *_ = evaluation._frames(agent.answerer, batch, played, walker.features.numpy(), simulator)
     assert frames.equal(walked.last_frames.float()) and (played.num_actions == HOUSE_ACTIONS.max_steps).all()
 
 
