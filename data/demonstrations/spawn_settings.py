@@ -23,7 +23,8 @@ from eqa.envs.episode import Pose
 BACK = (10, 30, 50)
 RANDOM_HEADING = " random heading"
 RANDOM = "random"
-SPAWN_SETTINGS = (*(f"T-{k}" for k in BACK), *(f"T-{k}{RANDOM_HEADING}" for k in BACK), RANDOM)
+WITH_HISTORY = tuple(f"T-{k}" for k in BACK)  # those of the paper
+SPAWN_SETTINGS = (*WITH_HISTORY, *(f"T-{k}{RANDOM_HEADING}" for k in BACK), RANDOM)
 
 
 @dataclass(frozen=True, slots=True)

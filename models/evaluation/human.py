@@ -21,6 +21,7 @@ from jaxtyping import Float32, Float64, UInt8
 from PIL import Image
 
 from eqa.data.demonstrations.human import HumanWalk, join_walks, load_walks, save_walk
+from eqa.data.demonstrations.spawn_settings import RANDOM, WITH_HISTORY
 from eqa.data.demonstrations.storage import Recording
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import Action, ActionSet
@@ -34,7 +35,7 @@ from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.run_tables import write_rows
 
 LINE = "HumanNav"  # of the results table
-SPAWNS = ("T-10", "T-30", "T-50", "random")
+SPAWNS = (*WITH_HISTORY, RANDOM)
 AT_ONCE = 16  # pictures in one answer: a film starts at once, and nobody else waits long
 FADES_M = 3.0  # a depth at which light has faded to a third
 ALONE = np.zeros(1, np.int64)  # the one agent, and the one scene

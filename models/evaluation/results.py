@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from eqa.data.demonstrations.spawn_settings import BACK, SPAWN_SETTINGS
+from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS, WITH_HISTORY
 from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
@@ -31,7 +31,7 @@ ORACLE = "shortest path"
 SHOWN_SPAWN = "T-30"
 LINES = ("main", "all", "own", "answerer")
 MAIN = "forward only", ORACLE  # lines that "main" shows beside the agent's
-SPAWNS = {"main": [f"T-{k}" for k in BACK], "all": list(SPAWN_SETTINGS)}
+SPAWNS = {"main": WITH_HISTORY, "all": SPAWN_SETTINGS}
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 

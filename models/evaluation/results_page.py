@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
 from eqa.models.evaluation.comparison import (
     CLAIM_SEEDS,
     Lines,
@@ -20,9 +21,8 @@ from eqa.models.evaluation.runs import Run
 from eqa.models.evaluation.tables import OF, Cell, interval_words, mean_cell, number, runs_grid
 
 WIDTH = 120
-KNOWN_HISTORY = ("T-10", "T-30", "T-50")
 NO_HISTORY = ("T-10 random heading", "T-30 random heading", "random")
-CLAIMED = (*KNOWN_HISTORY, "random")
+CLAIMED = (*WITH_HISTORY, "random")
 OF_LINE = ("d_T", "ratio", "d_min", "r_T", "r_e", "stop", "correct")
 OF_LINE_ALONE = ("d_T", "d_min", "r_e", "stop", "correct")
 OF_PAIR = ("d_T", "d_min", "r_T", "r_e", "stop", "correct")
@@ -64,7 +64,7 @@ def results_page(
     full = command.split(" --page")[0]
     parts = [
         f"# Results\n\n{_wrapped('head')}\n\n```bash\n{command}\n{full} --out previews\n```\n",
-        _lines_part("With the walk before the spawn", lines, estimated, KNOWN_HISTORY, OF_LINE, _wrapped("lines")),
+        _lines_part("With the walk before the spawn", lines, estimated, WITH_HISTORY, OF_LINE, _wrapped("lines")),
         _lines_part("Without the walk before the spawn", lines, estimated, NO_HISTORY, OF_LINE_ALONE, ""),
         *_pairs_parts(lines, different),
         _paper_part(lines, estimated),
@@ -101,7 +101,7 @@ def _lines_part(
     rows = []
     for agent in lines.agents:
         found = [estimated.get((agent, spawn)) for spawn in spawns]
-        if not any(found) and (spawns[0] not in KNOWN_HISTORY or (agent, None) not in estimated):
+        if not any(found) and (spawns[0] not in WITH_HISTORY or (agent, None) not in estimated):
             continue
         found = [of or estimated.get((agent, None), {}) for of in found]
         cells = [" / ".join(mean_cell(of.get(name), OF[name]).number for of in found) for name in metrics]
@@ -125,7 +125,7 @@ def _pairs_parts(lines: Lines, different: Mapping) -> list[str]:
             claimed += [
                 [*names, spawn, *(_difference(of_pair, name) for name in OF_PAIR)] for spawn, of_pair in found.items()
             ]
-        elif known := [found[spawn] for spawn in KNOWN_HISTORY if spawn in found]:
+        elif known := [found[spawn] for spawn in WITH_HISTORY if spawn in found]:
             others.append(
                 [*names, *(" / ".join(_difference(of_pair, name) for of_pair in known) for name in OF_ONE_SEED)]
             )
@@ -134,7 +134,7 @@ def _pairs_parts(lines: Lines, different: Mapping) -> list[str]:
     note = textwrap.fill(NOTES["one_seed"] + _deviations(different), WIDTH, break_on_hyphens=False)
     return [
         _part(f"Differences over {CLAIM_SEEDS} seeds", [*pair, "spawn", *first], claimed, _wrapped("claimed")),
-        _part(f"Differences over fewer seeds, {' / '.join(KNOWN_HISTORY)}", [*pair, *second], others, note),
+        _part(f"Differences over fewer seeds, {' / '.join(WITH_HISTORY)}", [*pair, *second], others, note),
     ]
 
 
@@ -151,7 +151,7 @@ def _deviations(different: Mapping) -> str:
                 for (*_, s), of_pair in different.items()
                 if s == spawn and _single(of_pair, metric.name)
             ]
-            for spawn in KNOWN_HISTORY
+            for spawn in WITH_HISTORY
         ]
         expected = [max(filter(isfinite, of_spawn), default=None) for of_spawn in found]
         if None not in expected:
@@ -176,7 +176,7 @@ def _paper_part(lines: Lines, estimated: Mapping) -> str:
     paper = by_line(paper_estimates())
     rows = []
     for agent in lines.agents:
-        found = [[of.get((agent, spawn), {}) for spawn in KNOWN_HISTORY] for of in (estimated, paper)]
+        found = [[of.get((agent, spawn), {}) for spawn in WITH_HISTORY] for of in (estimated, paper)]
         if all(any(of_agent) for of_agent in found):
             cells = [
                 " / ".join(mean_cell(of_spawn.get(name), OF[name]).number for of_spawn in of_agent)

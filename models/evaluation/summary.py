@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
 from eqa.data.questions.counts import Asked
 from eqa.envs.metrics import bootstrap_interval
 from eqa.models.evaluation.blind import is_even
 from eqa.models.evaluation.run_tables import values_of
 
-SPAWNS = ("T-10", "T-30", "T-50")
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
 
 
 def summary(rows: Sequence[dict], agent: str, folder: Path) -> list[str]:
     """Five sentences on the agent's line among all lines of the results table."""
-    spawns = [s for s in SPAWNS if any(row["agent"] == agent and row["spawn"] == s for row in rows)]
+    spawns = [s for s in WITH_HISTORY if any(row["agent"] == agent and row["spawn"] == s for row in rows)]
     return [
         _walking(rows, agent, spawns),
         _answering(rows, agent, spawns),

@@ -1,4 +1,4 @@
-"""What scripts/publish.py writes is read again, its card tells where it is from, and it names nobody's folders."""
+"""A published folder is read again, its card tells where it is from, and it names nobody's folders."""
 
 import json
 import sys

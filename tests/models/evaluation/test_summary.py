@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from eqa.models.evaluation.summary import SPAWNS, summary
+from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
+from eqa.models.evaluation.summary import summary
 
 ANSWERS = ("red", "blue")
 
@@ -20,9 +21,9 @@ def row(agent: str, spawn: str | None, n: int, correct: float, end_m: float | No
 def rows() -> list[dict]:
     """The agent is always right from T-10, half of the time from T-30 as the question alone, and never from T-50."""
     right = {"T-10": lambda n: 1.0, "T-30": lambda n: float(n % 2), "T-50": lambda n: 0.0}
-    found = [row("PACMAN+Q", spawn, n, right[spawn](n), 1.0) for spawn in SPAWNS for n in range(40)]
-    found += [row("forward only", spawn, n, 0.0, 3.0) for spawn in SPAWNS for n in range(40)]
-    found += [row("shortest path", spawn, n, 1.0, 0.0) for spawn in SPAWNS for n in range(40)]
+    found = [row("PACMAN+Q", spawn, n, right[spawn](n), 1.0) for spawn in WITH_HISTORY for n in range(40)]
+    found += [row("forward only", spawn, n, 0.0, 3.0) for spawn in WITH_HISTORY for n in range(40)]
+    found += [row("shortest path", spawn, n, 1.0, 0.0) for spawn in WITH_HISTORY for n in range(40)]
     return found + [row("question only", None, n, float(n % 2)) for n in range(40)]
 
 
