@@ -14,14 +14,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
-from math import isfinite
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 from xml.etree import ElementTree
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from shapely.errors import ShapelyError
 
 MB = 1 << 20
@@ -38,6 +37,22 @@ MALFORMED = (
     struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pickle.UnpicklingError, ElementTree.ParseError,
     ShapelyError,
 )  # fmt: skip
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+EXPECTED = {  # by pydantic's kinds of errors
+    "dataclass_type": "an object {...}",
+    "float_type": "a finite number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object {...}",
+    "mapping_type": "an object {...}",
+}
+UNKNOWN = "unexpected_keyword_argument"
+KEYS = {"missing": "the", UNKNOWN: "no"}
 
 
 @contextmanager
@@ -115,48 +130,41 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def declared(kind: Any, value: object, where: str = "") -> Any:
-    """A JSON value as the type that a field declares; ValueError names the place of one of another type."""
-    if is_dataclass(kind):
-        return _entry(kind, value, where)
-    if isinstance(kind, UnionType):
-        return None if value is None else declared(get_args(kind)[0], value, where)
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is list or origin is tuple and parts[-1] is Ellipsis:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: expected a list, got {shown(value)}")
-        return origin(declared(parts[0], entry, f"{where}[{place}]") for place, entry in enumerate(value))
-    if origin is tuple:
-        if not isinstance(value, list | tuple) or len(value) != len(parts):
-            raise ValueError(f"{where}: expected {len(parts)} numbers, got {shown(value)}")
-        return tuple(declared(part, entry, where) for part, entry in zip(parts, value, strict=True))
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}: expected an object {{...}}, got {shown(value)}")
-        return {key: declared(parts[1], entry, f"{where}.{key}") for key, entry in value.items()}
-    if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise ValueError(f"{where}: expected a finite number, got {shown(value)}")
-        return float(value)
-    if type(value) is not kind:
-        names = {str: "a text", int: "a whole number", bool: "true or false"}
-        raise ValueError(f"{where}: expected {names[kind]}, got {shown(value)}")
-    return value
-
-
-def _entry(kind: type, value: object, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise TypeError(f"{where}: expected an object {{...}}, got {shown(value)}")
-    kinds, needed = _keys(kind)
-    unknown, missing = sorted(set(value) - set(kinds)), sorted(needed - set(value))
-    if unknown or missing:
-        what = f"no key {unknown[0]!r}" if unknown else f"the key {missing[0]!r}"
-        raise ValueError(f"{where or kind.__name__.lower()}: expected {what}; keys are {', '.join(kinds)}")
-    return kind(**{key: declared(kinds[key], part, f"{where}.{key}".lstrip(".")) for key, part in value.items()})
+def declared(kind: type, value: object) -> Any:
+    """A JSON value as a dataclass, with the types that its fields declare; ValueError names the first other one."""
+    try:
+        return _validator(kind).validate_json(json.dumps(value))
+    except ValidationError as error:
+        # A misspelt key is missing, too.
+        first = min(error.errors(include_url=False), key=lambda one: one["type"] != UNKNOWN)
+        raise ValueError(_told(kind, first)) from None
 
 
 @cache
-def _keys(kind: type) -> tuple[dict[str, Any], set[str]]:
-    """Types by key, and the keys that must be there."""
-    needed = {entry.name for entry in fields(kind) if entry.default is MISSING and entry.default_factory is MISSING}
-    return {entry.name: get_type_hints(kind)[entry.name] for entry in fields(kind)}, needed
+def _validator(kind: type) -> TypeAdapter:
+    for one in _dataclasses(kind):
+        with_config(STRICT)(one)
+    return TypeAdapter(kind)
+
+
+def _dataclasses(kind: Any) -> Iterator[type]:
+    """The dataclasses in a type, itself included."""
+    for part in get_type_hints(kind).values() if is_dataclass(kind) else get_args(kind):
+        yield from _dataclasses(part)
+    if is_dataclass(kind):
+        yield kind
+
+
+def _told(kind: type, error: Mapping) -> str:
+    """What was expected and what came, at the place of one of pydantic's errors."""
+    what, steps, got = error["type"], list(error["loc"]), f", got {shown(error['input'])}"
+    if what == "missing" and isinstance(steps[-1], int):
+        expected = f"at least {steps.pop() + 1} numbers{got}"
+    elif what in KEYS:
+        expected = f"{KEYS[what]} key {steps.pop()!r}"
+    elif what == "too_long":
+        expected = f"{error['ctx']['max_length']} numbers{got}"
+    else:
+        expected = EXPECTED.get(what, error["msg"]) + got
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+    return f"{where or kind.__name__.lower()}: expected {expected}"
