@@ -12,6 +12,7 @@ from torch import nn
 
 from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch, Walker
+from eqa.models.encoders.seen_frames import SeenFrames
 
 
 class NavigatorAgent(Walker):
@@ -37,7 +38,7 @@ class NavigatorAgent(Walker):
 
     @torch.inference_mode()
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        features = self.extractor(observation["rgb"])
+        features = self._encode(observation, agents)
         who = torch.from_numpy(agents).to(features.device)
         seen = features.new_zeros(self.num, features.shape[1])
         seen[who] = features
@@ -48,6 +49,9 @@ class NavigatorAgent(Walker):
         self._planned.append(self.navigator.planner_queried(self.state))
         return actions[who].cpu().numpy()
 
+    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float16[torch.Tensor, "W F"]:
+        return self.extractor(observation["rgb"])
+
     @property
     def features(self) -> Float16[torch.Tensor, "N S F"]:
         """Features that each agent saw at each of its own steps; 0 after its end."""
@@ -57,3 +61,20 @@ class NavigatorAgent(Walker):
     def planned(self) -> Bool[np.ndarray, "N S"] | None:
         """True for steps at which a planner chose the action, and no controller; None without a planner."""
         return None if self._planned[0] is None else torch.stack(self._planned, 1).cpu().numpy()
+
+
+class SeeingAgain(NavigatorAgent):
+    """The same beside others in the same scenes: what one of them has seen is not encoded again."""
+
+    sensors = ("rgb", "pose")
+
+    def __init__(self, navigator: nn.Module, frames: SeenFrames) -> None:
+        super().__init__(navigator, frames.extractor)
+        self.frames = frames
+
+    def reset(self, batch: EpisodeBatch) -> None:
+        super().reset(batch)
+        self.scenes = [episode.scene_id for episode in batch.episodes]
+
+    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float16[torch.Tensor, "W F"]:
+        return self.frames(observation["rgb"], [self.scenes[n] for n in agents], observation["pose"].cpu().numpy())

@@ -46,11 +46,12 @@ from eqa.envs.simulator import Goal, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
 from eqa.models.agents.frontier import FrontierAgent, within_map
-from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.navigating import NavigatorAgent, SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
 from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
+from eqa.models.encoders.seen_frames import SeenFrames
 from eqa.models.evaluation.blind import blind_lstm
 
 RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
@@ -82,6 +83,7 @@ class Evaluation:
         self.lockstep = lockstep
         self.agent, self.source, self.extractor, self.world = agent, source, extractor, source.world
         self.demos = source.demonstrations(split)
+        self.frames = SeenFrames(extractor, self.demos)  # of the batch that is played
         if agent is None:  # nobody has learned words, so all are known
             self.vocabulary = Vocabulary.of(self.demos.episodes)
         else:
@@ -95,7 +97,7 @@ class Evaluation:
         before: list[Walker] = [RandomAgent(seed), ForwardAgent()]
         if within_map(self.world.actions):
             before.append(FrontierAgent(self.world.camera))
-        trained = {self.agent.name: NavigatorAgent(self.agent.navigator, self.extractor)}
+        trained = {self.agent.name: SeeingAgain(self.agent.navigator, self.frames)}
         oracles = ShortestPathAgent(), BestViewAgent()
         return {a.name: a for a in before} | trained | {a.name: a for a in oracles}
 
@@ -120,6 +122,8 @@ class Evaluation:
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:
                 start = self._start(batch)
+                self.frames.forget()
+                self.frames.take_up(s.row for s in batch)
                 simulator, scenes = enter(self.world, [episode.scene_id for episode in start.episodes])
                 for name, agent in agents.items():
                     walked = self._walk(agent, simulator, scenes, start)
@@ -240,7 +244,8 @@ class Evaluation:
             places = [last_places(end, answerer.num_frames, answerer.earlier_frames) for end in ends]
         own = [np.unique(of_walk[of_walk >= s.known]) - s.known for s, of_walk in zip(batch, places, strict=True)]
         done = walked.num_actions if features is not None else np.zeros(len(batch), np.int64)
-        looked = self._encode_views(walked, [s[s >= d] for s, d in zip(own, done, strict=True)], simulator)
+        scenes = [self.demos.episodes[s.row].scene_id for s in batch]
+        looked = self._encode_views(walked, scenes, [s[s >= d] for s, d in zip(own, done, strict=True)], simulator)
         frames = []
         for n, (spawn, wanted, steps) in enumerate(zip(batch, places, own, strict=True)):
             views = looked[n] if features is None else np.concatenate([features[n, steps[steps < done[n]]], looked[n]])
@@ -254,7 +259,7 @@ class Evaluation:
         return features, mask, [wanted - spawn.known for spawn, wanted in zip(batch, places, strict=True)]
 
     def _encode_views(
-        self, walked: Trajectories, steps: Sequence[np.ndarray], simulator: Simulator
+        self, walked: Trajectories, scenes: Sequence[str], steps: Sequence[np.ndarray], simulator: Simulator
     ) -> list[np.ndarray]:
         """Features of the views at some steps of each walk."""
         counts = [len(of_walk) for of_walk in steps]
@@ -262,7 +267,8 @@ class Evaluation:
             return [np.empty((0, self.extractor.encoder.feature_size), np.float16)] * len(counts)
         poses = np.concatenate([walked.poses[n, of_walk] for n, of_walk in enumerate(steps)])
         rgb = simulator.look(np.repeat(walked.scenes, counts), poses)["rgb"]
-        return np.split(self.extractor(rgb).cpu().numpy(), np.cumsum(counts)[:-1])
+        features = self.frames(rgb, np.repeat(scenes, counts).tolist(), poses)
+        return np.split(features.cpu().numpy(), np.cumsum(counts)[:-1])
 
     @torch.inference_mode()
     def _answers(

@@ -15,7 +15,7 @@ from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.agents.agent import Agent
 from eqa.models.agents.checkpoints import fitting_agent
-from eqa.models.agents.navigating import NavigatorAgent
+from eqa.models.agents.navigating import SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
@@ -164,7 +164,7 @@ def write_results(
         if _same(other.navigator, agent.navigator):  # the same walks, with other answers
             answered_by[agent.name][other.name] = other.answerer
             continue
-        beside[other.name] = NavigatorAgent(other.navigator, extractor)
+        beside[other.name] = SeeingAgain(other.navigator, evaluation.frames)
         answered_by[other.name] = {other.name: other.answerer}
         if not _same(other.answerer, agent.answerer):
             mixed = f"{other.name}: {agent.name}"

@@ -3,8 +3,8 @@
 Rewards are those of Das et al. (2018, Sec. 5): for a right answer after STOP, and for each metre that a move brings the
 agent nearer; `Rewards` lists others. `num_envs` episodes run at a time; as soon as one ends, the next begins.
 
-Nothing is computed twice. A question is encoded once, and the history is read from the demonstrations. A frame is
-rendered and encoded once for all episodes of a step, and learning reads its features from there.
+Nothing is computed twice. A question is encoded once, and the history is read from the demonstrations. The frame of a
+pose is encoded once (`models.encoders.seen_frames`), and learning reads its features from there.
 
 Axes: M episodes, T steps of history and walk (frame t is seen before action t), S own steps of the longest walk, F
 features, L words, A answers.
@@ -18,7 +18,7 @@ from time import perf_counter
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float16, Float32, Float64, Int64
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import last_frames
@@ -30,6 +30,7 @@ from eqa.envs.metrics import LEAST_SHARE, target_shares
 from eqa.envs.simulator import Goal, Observation, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.encoders.features import FeatureExtractor
+from eqa.models.encoders.seen_frames import SeenFrames
 from eqa.models.navigators.recurrent_state import joined, rows
 
 
@@ -105,7 +106,8 @@ class Rollouts:
     """Rolls out batches of `data.batches.rl_episodes` over one split's demonstrations, with answers.
 
     `min_active_share` is the least share of active environments once no episode is left to begin. With fewer the rest
-    is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest.
+    is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest. Frames of
+    sampled walks are forgotten with the batch; the likeliest walks come again, and theirs are kept.
     """
 
     def __init__(
@@ -124,13 +126,8 @@ class Rollouts:
             raise ValueError(
                 f"rollouts: expected num_envs >= 1 and min_active_share from 0 to below 1, got {num_envs}, {min_active_share}"
             )
-        self.source, self.demos, self.extractor, self.vocabulary, self.rewards = (
-            source,
-            demos,
-            extractor,
-            vocabulary,
-            rewards,
-        )
+        self.source, self.demos, self.vocabulary, self.rewards = source, demos, vocabulary, rewards
+        self.frames = SeenFrames(extractor, demos)
         self.num_envs, self.min_active_share, self.sample, self.clock = num_envs, min_active_share, sample, Clock()
         self.num_steps = 0  # taken so far
 
@@ -230,23 +227,26 @@ class Rollouts:
 class _Walkers:
     """The navigator in all episodes of a batch. `state` has the active episodes, in their order."""
 
-    sensors = ("rgb",)
+    sensors = ("rgb", "pose")
 
     def __init__(self, of: Rollouts, navigator: nn.Module, spawns: dict[str, Tensor], max_steps: int) -> None:
         self.of, self.navigator, self.spawns = of, navigator, spawns
         self.device = spawns["questions"].device
-        self.known = spawns["known"].cpu().numpy()
+        self.rows, self.known = spawns["rows"].cpu().numpy(), spawns["known"].cpu().numpy()
         num, longest = len(self.known), int(self.known.max(initial=0)) + max_steps
         self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
         self.steps = np.zeros(num, np.int64)
         self.planner_queried = torch.zeros(num, longest, dtype=torch.bool, device=self.device)
         with of.clock("history"):
             features = np.zeros((num, longest + 1, of.demos.features.shape[1]), np.float16)
-            for n, (row, known) in enumerate(zip(spawns["rows"].tolist(), self.known.tolist(), strict=True)):
+            for n, (row, known) in enumerate(zip(self.rows.tolist(), self.known.tolist(), strict=True)):
                 history = slice(begin := int(of.demos.offsets[row]), begin + known)
                 features[n, :known] = of.demos.features[history]
                 self.actions[n, :known] = of.demos.actions[history]
             self.features = torch.from_numpy(features).to(self.device)
+            if of.sample:
+                of.frames.forget()
+            of.frames.take_up(self.rows.tolist())
             self.shared = self._shared()
             width = int(self.known.max(initial=0))
             actions = torch.from_numpy(self.actions[:, :width]).to(self.device)
@@ -256,14 +256,14 @@ class _Walkers:
         self.state: object | None = None
 
     def _shared(self) -> tuple[Tensor, Tensor]:
-        ways = np.stack([self.spawns["rows"].cpu().numpy(), self.known], 1)
+        ways = np.stack([self.rows, self.known], 1)
         _, first, way = np.unique(ways, axis=0, return_index=True, return_inverse=True)
         return torch.from_numpy(first).to(self.device), torch.from_numpy(way.reshape(-1)).to(self.device)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """One action of each active episode."""
         with self.of.clock("encode"):
-            seen = self.of.extractor(observation["rgb"]).to(self.device)
+            seen = self._seen(agents, observation["rgb"], observation["pose"].cpu().numpy())
         with self.of.clock("policy"):
             self._take_up(agents)
             who = torch.from_numpy(agents).to(self.device)
@@ -296,4 +296,11 @@ class _Walkers:
                 rgb = simulator.look(walked.scenes[agents], walked.ends[agents])["rgb"]
             with self.of.clock("encode"):
                 ends = torch.from_numpy((self.known + self.steps)[agents]).to(self.device)
-                self.features[torch.from_numpy(agents).to(self.device), ends] = self.of.extractor(rgb).to(self.device)
+                seen = self._seen(agents, rgb, walked.ends[agents])
+                self.features[torch.from_numpy(agents).to(self.device), ends] = seen
+
+    def _seen(
+        self, agents: Int64[np.ndarray, " W"], rgb: Tensor, poses: Float64[np.ndarray, "W 4"]
+    ) -> Float16[Tensor, "W F"]:
+        scenes = [self.of.demos.episodes[row].scene_id for row in self.rows[agents].tolist()]
+        return self.of.frames(rgb, scenes, poses).to(self.device)

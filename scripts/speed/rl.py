@@ -1,7 +1,7 @@
 """Part of `scripts/bench.py` about learning by walking: whole updates beside the encoder alone on the same batches.
 
 Lightning makes the updates, as in training: houses, walks, answers and learning. The encoder alone follows each update
-with the same batches, so that both see the same noise of a shared machine.
+with the batches that it encoded (`models.encoders.seen_frames`), so that both see the same noise of a shared machine.
 """
 
 import argparse
@@ -96,7 +96,8 @@ class Turns(pl.Callback):
     def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
         end, rollouts = time.perf_counter(), trainer.datamodule.rollouts["train"]
         if trainer.global_step > 1:
-            self.rows.append((rollouts.num_steps, end - self.begin, self.watched.again()))
+            encoded = sum(self.watched.sizes)
+            self.rows.append((rollouts.num_steps, encoded, end - self.begin, self.watched.again()))
             self.parts.update(rollouts.clock.seconds)
         self.watched.again()
         rollouts.num_steps = 0
@@ -136,8 +137,9 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
     data = RolloutData(source, **{**of_data, **given})
     data.setup("fit")
     rollouts = data.rollouts["train"]
-    rollouts.extractor = Watched(rollouts.extractor)
-    turns = Turns(rollouts.extractor)
+    frames = rollouts.frames
+    frames.extractor = Watched(frames.extractor)
+    turns = Turns(frames.extractor)
     trainer = pl.Trainer(
         max_epochs=1,
         limit_val_batches=0,
@@ -156,13 +158,13 @@ def updates(source: FewHouses, agent: Path, num_envs: int, args: argparse.Namesp
 
 
 def line(num_envs: int, turns: Turns, added_gb: float) -> str:
-    steps, update, alone = np.array(turns.rows).T
-    own, encoder = steps / update, steps / alone
+    steps, encoded, update, alone = np.array(turns.rows).T
+    own, encoder = steps / update, encoded / alone
     total = sum(update)
     split = " ".join(f"{turns.parts[name] / total:>8.1%}" for name in PARTS)
     return (
-        f"{num_envs:>5} {steps.mean():>6.0f} {np.median(own):>7.0f} {own.max():>6.0f} {np.median(encoder):>8.0f} "
-        f"{encoder.max():>6.0f} {np.median(own / encoder):>6.0%} {np.median(update):>7.2f} {split} "
+        f"{num_envs:>5} {steps.mean():>6.0f} {np.median(own):>7.0f} {own.max():>6.0f} {encoded.sum() / steps.sum():>7.0%} "
+        f"{np.median(encoder):>8.0f} {encoder.max():>6.0f} {np.median(update):>8.2f} {split} "
         f"{1 - sum(turns.parts.values()) / total:>7.1%} {1e3 * added_gb:>6.0f}"
     )
 
@@ -183,10 +185,10 @@ def bench_rl(args: argparse.Namespace) -> None:
         untrained(source, stops=args.stops).save(agent)
         print(
             f"rl: updates of at least {args.walks} walks in {args.houses} houses, {device}, {torch.get_num_threads()} "
-            f"threads, {args.precision}; medians of {args.repeats} beside the best, shares of an update's time, MB that it adds"
+            f"threads, {args.precision}; medians of {args.repeats} beside the best, the encoder's frames alone, shares of an update's time, MB that it adds"
         )
         print(
-            f"{'envs':>5} {'steps':>6} {'steps/s':>7} {'best':>6} {'encoder':>8} {'best':>6} {'ratio':>6} {'update s':>8} "
+            f"{'envs':>5} {'steps':>6} {'steps/s':>7} {'best':>6} {'encoded':>7} {'frames/s':>8} {'best':>6} {'update s':>8} "
             + " ".join(f"{name:>8}" for name in (*PARTS, "other"))
             + f" {'MB':>5}"
         )
