@@ -156,7 +156,7 @@ def _dataclasses(kind: Any) -> Iterator[type]:
 
 
 def _told(kind: type, error: Mapping) -> str:
-    """What was expected and what came, at the place of one of pydantic's errors."""
+    """One of pydantic's errors in words: its place, what was expected and what came."""
     what, steps, got = error["type"], list(error["loc"]), f", got {shown(error['input'])}"
     if what == "missing" and isinstance(steps[-1], int):
         expected = f"at least {steps.pop() + 1} numbers{got}"

@@ -28,6 +28,7 @@ class SeenFrames:
         self._places: dict[tuple[str, bytes], int] = {}
         self._features = torch.empty(0, self.demos.features.shape[1], dtype=torch.float16, device=self.device)
 
+    @torch.inference_mode()
     def take_up(self, rows: Iterable[int]) -> None:
         """Takes the features of these demonstrations from their file."""
         for row in dict.fromkeys(rows):
@@ -35,6 +36,7 @@ class SeenFrames:
             scenes = [self.demos.episodes[row].scene_id] * len(poses)
             self._look_up(scenes, poses, lambda new, of=features: torch.from_numpy(of[new]).to(self.device))
 
+    @torch.inference_mode()
     def __call__(
         self, rgb: UInt8[Tensor, "V H W 3"], scenes: Sequence[str], poses: Float64[np.ndarray, "V 4"]
     ) -> Float16[Tensor, "V F"]:
