@@ -77,7 +77,11 @@ def test_eqa_train_lists_the_experiments(installed: Path, elsewhere: Path) -> No
 
 
 def test_what_is_wrong_is_said_in_a_line_and_leaves_no_run_folder(installed: Path, elsewhere: Path) -> None:
-    for words in (["eqa-train", "+experiment=il", "seed=-1"], ["eqa-eval"], ["eqa-play", "data.seed=x"]):
+    for words in (
+        ["eqa-train", "+experiment=il", "seed=-1"],
+        ["eqa-eval", "checkpoint=none.ckpt"],
+        ["eqa-play", "data.seed=x"],
+    ):
         said = run(installed / words[0], *words[1:], folder=elsewhere, fails=True)
         assert "Traceback" not in said and "expected" in said, said
     assert not [path for path in (elsewhere / "runs").glob("*") if path.name != "eval"]
@@ -87,8 +91,10 @@ def test_gymnasium_knows_the_environment_beside_a_package_called_data(installed:
     assert "answers" in run(installed / "python", "-c", PLAY, folder=elsewhere)
 
 
-def test_eqa_eval_plays_a_scripted_agent(installed: Path, elsewhere: Path) -> None:
-    run(installed / "eqa-eval", "agent=forward", "scale=tiny", "hydra.run.dir=played", folder=elsewhere)
-    record = (elsewhere / "played" / "run.json").read_text()
-    assert '"command": "eqa-eval agent=forward' in record and '"eqa":' in record
-    assert (elsewhere / "played" / "table.md").is_file()
+def test_eqa_eval_plays_the_agent_that_comes_with_it_and_a_scripted_one(installed: Path, elsewhere: Path) -> None:
+    for words in ([], ["agent=forward"]):
+        folder = f"played_{len(words)}"
+        run(installed / "eqa-eval", *words, "scale=tiny", f"hydra.run.dir={folder}", folder=elsewhere)
+        record = (elsewhere / folder / "run.json").read_text()
+        assert f'"command": "eqa-eval {" ".join([*words, "scale=tiny"])}' in record and '"eqa":' in record
+        assert (elsewhere / folder / "table.md").is_file()
