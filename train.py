@@ -99,7 +99,10 @@ def fit(
         plugins=[CheckpointsAside()],
         default_root_dir=folder,
     )
-    trainer.fit(model, data, ckpt_path=newest_checkpoint(folder), weights_only=True)
+    before = newest_checkpoint(folder)
+    if stage.get("validate_first") and before is None:
+        trainer.validate(model, data, verbose=False)
+    trainer.fit(model, data, ckpt_path=before, weights_only=True)
     return type(model).load_from_checkpoint(best.best_model_path, weights_only=True)
 
 

@@ -146,7 +146,7 @@ def _interval(entry: dict | None) -> str:
 
 
 def logged(logs: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Content of a stage's CSV logs, in the order of writing: metric -> part (train, val) -> (epoch, value).
+    """Content of a stage's CSV logs, in the order of writing: metric -> part (train, val) -> (finished epochs, value).
 
     `logs` has a folder version_N for each start of the stage.
     """
@@ -159,7 +159,8 @@ def logged(logs: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
         for key, value in entry.items():
             if value and "/" in key and not key.endswith("_step"):
                 part, name = key.removesuffix("_epoch").split("/", 1)
-                series.setdefault(name, {}).setdefault(part, []).append((float(entry["epoch"]), float(value)))
+                finished = float(entry["epoch"]) + (entry["step"] != "0")
+                series.setdefault(name, {}).setdefault(part, []).append((finished, float(value)))
     return series
 
 
@@ -179,7 +180,7 @@ def learning_curves(logs: Path, picture: Path) -> None:
     for axis, (name, parts) in zip(axes.flat, sorted(series.items()), strict=False):
         for part, points in sorted(parts.items()):
             axis.plot(*zip(*points, strict=True), marker=".", label=part)
-        axis.set(title=name.replace("_", " "), xlabel="epoch")
+        axis.set(title=name.replace("_", " "), xlabel="finished epochs")
         axis.grid(alpha=0.3)
         axis.legend()
     figure.savefig(picture, dpi=110)

@@ -188,6 +188,7 @@ RULES: dict[str, Rule] = {
     "stages.*.data.*": whole(1),
     # stages: training
     "stages.*.max_epochs": whole(1),
+    "stages.*.validate_first": FLAG,
     "stages.*.mode": one_of("min", "max"),
     "stages.*.monitor": Rule("a figure of validation, val/...", lambda v: isinstance(v, str) and v.startswith("val/")),
     "stages.*.model.navigator": one_of(*CLASSES),

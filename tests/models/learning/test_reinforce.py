@@ -501,3 +501,10 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path, source):
     ):
         with pytest.raises(ValueError, match=named):
             fit(configured(tmp_path / "run", source, *words), source)
+
+
+def test_the_curve_begins_with_the_agent_that_learning_begins_with(tmp_path, source):
+    module = fit(configured(tmp_path / "run", source, f"{LEARN}lr=1.0e-12"), source)
+    start, first = [row for row in logged(tmp_path / "run" / "navigator") if row.get("val/reward")][:2]
+    assert start["step"] == "0" != first["step"] and module.updates > 0
+    assert {n: start[n] for n in start if n.startswith("val/")} == {n: first[n] for n in first if n.startswith("val/")}
