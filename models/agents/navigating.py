@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float16, Int64
+from jaxtyping import Bool, Float, Float16, Int64
 from torch import nn
 
 from eqa.envs.simulator import Observation
@@ -49,7 +49,7 @@ class NavigatorAgent(Walker):
         self._planned.append(self.navigator.planner_queried(self.state))
         return actions[who].cpu().numpy()
 
-    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float16[torch.Tensor, "W F"]:
+    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float[torch.Tensor, "W F"]:
         return self.extractor(observation["rgb"])
 
     @property
@@ -76,5 +76,5 @@ class SeeingAgain(NavigatorAgent):
         super().reset(batch)
         self.scenes = [episode.scene_id for episode in batch.episodes]
 
-    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float16[torch.Tensor, "W F"]:
+    def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float[torch.Tensor, "W F"]:
         return self.frames(observation["rgb"], [self.scenes[n] for n in agents], observation["pose"].cpu().numpy())
