@@ -312,7 +312,7 @@ def attribution(models: list[dict], surfaces: list[dict]) -> str:
         "some laid out into larger ones.",
         "They can be shown in other colours than their authors gave them. The authors endorse neither this project nor its use.",
         "",
-        "Licences: " + ", ".join(f"[{name}]({link})" for name, link in LICENSE_LINKS.items()) + ".",
+        "Licences: " + ",\n".join(f"[{name}]({link})" for name, link in LICENSE_LINKS.items()) + ".",
         "The eTeks files are offered under CC BY 3.0 or the GPL at choice; here CC BY 3.0 is chosen. Files marked Scopia are",
         "(C) Scopia Visual Interfaces Systems, s.l. (http://www.scopia.es) and Emmanuel Puybaret / eTeks <info@eteks.com>;",
         "files marked eTeks are (C) Emmanuel Puybaret / eTeks; files marked Kator Legaz are (C) Andrew Kator & Jennifer Legaz.",

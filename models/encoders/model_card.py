@@ -5,6 +5,7 @@ The quality on the card is measured in test houses, used neither for training no
 Axes: B batch, H W frame, h w heads' resolution, K classes.
 """
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,7 +54,8 @@ reconstruct colour and to predict depth and segmentation; the heads that did so 
 | colour, mean absolute error | {rgb_error:.3f} of 1 |
 | features in bfloat16 against float32, relative error | {bfloat16_error:.4f} |
 
-Classes by intersection over union: {class_table}.
+Classes by intersection over union:
+{class_table}.
 
 ![Frames with the three predictions](predictions.png)
 """
@@ -117,7 +119,7 @@ def class_facts(class_iou: Float[torch.Tensor, " K"], class_names: Sequence[str]
     iou = class_iou.cpu().numpy()
     there = [k for k in np.argsort(-np.nan_to_num(iou, nan=-1)) if not np.isnan(iou[k])]
     named = ", ".join(f"{class_names[k]} {iou[k]:.0%}" for k in there)
-    return {"classes_present": len(there), "class_table": named}
+    return {"classes_present": len(there), "class_table": textwrap.fill(named, 118, break_on_hyphens=False)}
 
 
 def rounding_error(encoder: torch.nn.Module, rgb: UInt8[torch.Tensor, "B H W 3"]) -> float:

@@ -42,7 +42,8 @@ bfloat16 are {bfloat16_error:.4f} (relative error) from those in float32.
 
 {quality_table}
 
-Classes of {first_split} by intersection over union: {class_table}.
+Classes of {first_split} by intersection over union:
+{class_table}.
 """
 
 MEASURES = {

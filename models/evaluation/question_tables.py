@@ -4,6 +4,7 @@ The paper: Das et al. 2018, Fig. 3 (sizes, and shares of the types, which `data/
 `eqa_v1`).
 """
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class Sheet:
         return table
 
     def for_markdown(self) -> str:
-        notes = f"\n\n{self.notes}" if self.notes else ""
+        notes = f"\n\n{textwrap.fill(self.notes, 120, break_on_hyphens=False)}" if self.notes else ""
         return f"## {self.title}\n\n{markdown(self.headings, self.lines)}{notes}\n"
 
 

@@ -79,6 +79,7 @@ class RolloutData(pl.LightningDataModule):
                 num_envs=self.num_envs,
                 min_active_share=self.min_active_share if split == "train" else 0.0,
                 sample=split == "train",
+                keep_frames=split == "val",
             )
             for split, demos in self.demos.items()
         }

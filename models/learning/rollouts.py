@@ -106,8 +106,8 @@ class Rollouts:
     """Rolls out batches of `data.batches.rl_episodes` over one split's demonstrations, with answers.
 
     `min_active_share` is the least share of active environments once no episode is left to begin. With fewer the rest
-    is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest. Frames of
-    sampled walks are forgotten with the batch; the likeliest walks come again, and theirs are kept.
+    is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest. Features
+    of frames are forgotten with the batch (25 kB each), unless `keep_frames`, for a batch that comes again.
     """
 
     def __init__(
@@ -121,6 +121,7 @@ class Rollouts:
         num_envs: int,
         min_active_share: float = 0.0,
         sample: bool = True,
+        keep_frames: bool = False,
     ) -> None:
         if num_envs < 1 or not 0 <= min_active_share < 1:
             raise ValueError(
@@ -129,6 +130,7 @@ class Rollouts:
         self.source, self.demos, self.vocabulary, self.rewards = source, demos, vocabulary, rewards
         self.frames = SeenFrames(extractor, demos)
         self.num_envs, self.min_active_share, self.sample, self.clock = num_envs, min_active_share, sample, Clock()
+        self.keep_frames = keep_frames
         self.num_steps = 0  # taken so far
 
     @torch.no_grad()
@@ -244,7 +246,7 @@ class _Walkers:
                 features[n, :known] = of.demos.features[history]
                 self.actions[n, :known] = of.demos.actions[history]
             self.features = torch.from_numpy(features).to(self.device)
-            if of.sample:
+            if not of.keep_frames:
                 of.frames.forget()
             of.frames.take_up(self.rows.tolist())
             self.shared = self._shared()
