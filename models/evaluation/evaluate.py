@@ -46,16 +46,23 @@ from eqa.envs.simulator import Goal, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
 from eqa.models.agents.frontier import FrontierAgent, within_map
+from eqa.models.agents.looking_round import LookingRound
 from eqa.models.agents.navigating import NavigatorAgent, SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
 from eqa.models.agents.relations import Relations
+from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.seen_frames import SeenFrames
 from eqa.models.evaluation.blind import blind_lstm
 
 RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
 PLACES_KEPT, LEAST_SHOWN = 64, 0.001  # of an answerer's attention, in a row
+
+
+def looking_round(agent: str) -> str:
+    """The line of an agent that looks round before it stops."""
+    return f"{agent}, looks round"
 
 
 def batches(
@@ -98,6 +105,9 @@ class Evaluation:
         if within_map(self.world.actions):
             before.append(FrontierAgent(self.world.camera))
         trained = {self.agent.name: SeeingAgain(self.agent.navigator, self.frames)}
+        if isinstance(self.agent.answerer, NamingAnswerer) and self.agent.navigator.can_stop:
+            seeking = LookingRound(self.agent.navigator, self.frames, self.agent.answerer.names)
+            trained[looking_round(self.agent.name)] = seeking
         oracles = ShortestPathAgent(), BestViewAgent()
         return {a.name: a for a in before} | trained | {a.name: a for a in oracles}
 
@@ -117,7 +127,10 @@ class Evaluation:
         """
         todo = list(batches(self.demos, settings, self.lockstep, self.world.actions))
         rows: dict[str, list[dict]] = {}
-        own = {} if self.agent is None else {self.agent.name: self.agent.relations}
+        own = {}
+        if self.agent is not None:
+            walks = Relations(variant_of=self.agent.name)
+            own = {self.agent.name: self.agent.relations, looking_round(self.agent.name): walks}
         related = {**own, **(relations or {})}
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:

@@ -20,7 +20,7 @@ from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather
-from eqa.models.evaluation.evaluate import Evaluation
+from eqa.models.evaluation.evaluate import Evaluation, looking_round
 from eqa.models.evaluation.pictures import WAY, film, frames_along, plan_of_walk, some_views
 from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
 from eqa.models.evaluation.runs import read_run
@@ -41,9 +41,9 @@ class AgentResults:
 
     - Parts that an experiment does not fit come from another run's agent, see
       `models.agents.checkpoints.fitting_agent`. The default is the last agent called `base_name` (None: any name).
-    - `lines` chooses the lines of the table. "all": all. "main": the agent's, straight walks, shortest paths and the
-      question alone. "own": the agent's. "answerer": the agent's and the shortest paths', for an experiment that
-      changes the answers alone.
+    - `lines` chooses the lines of the table. "all": all. "main": the agent's, also looking round where its answerer
+      reads names, straight walks, shortest paths and the question alone. "own": the agent's. "answerer": the agent's
+      and the shortest paths', for an experiment that changes the answers alone.
     - `spawns`: "main" are T-10, T-30 and T-50, "all" all of `data.demonstrations.spawn_settings`.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
@@ -172,7 +172,8 @@ def write_results(
             relations[mixed] = Relations(walked_by=other.name, answered_by=agent.name)
             pairs += [(mixed, other.name), (agent.name, mixed)]
     if summed_up:
-        chosen = {name: walker for name, walker in walkers.items() if lines == "all" or name in (agent.name, *MAIN)}
+        main = agent.name, looking_round(agent.name), *MAIN
+        chosen = {name: walker for name, walker in walkers.items() if lines == "all" or name in main}
         chosen |= beside
     else:
         chosen = {**beside, agent.name: walkers[agent.name]}

@@ -13,6 +13,7 @@ from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
 from eqa.data.questions.counts import Asked
 from eqa.envs.metrics import bootstrap_interval
 from eqa.models.evaluation.blind import is_even
+from eqa.models.evaluation.evaluate import looking_round
 from eqa.models.evaluation.run_tables import values_of
 
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
@@ -46,7 +47,12 @@ def _answering(rows: Sequence[dict], agent: str, spawns: Sequence[str]) -> str:
     best = _each((_mean(rows, SHORTEST, s, "correct") for s in spawns[:1]), 100, 0)
     chance = _chance(rows)
     guessed = f"The question alone gives {alone} %" + ("" if chance is None else f" (chance is {100 * chance:.0f} %)")
-    return f"Answering: {right} % of its answers are right. {guessed}, the shortest path's end {best} %."
+    looks, turning = looking_round(agent), ""
+    if _rows(rows, looks, spawns[0]):
+        turning = (
+            f"; {_each((_mean(rows, looks, s, 'correct') for s in spawns), 100, 0)} % if it looks round before it stops"
+        )
+    return f"Answering: {right} % of its answers are right{turning}. {guessed}, the shortest path's end {best} %."
 
 
 def _beside_the_question(rows: Sequence[dict], agent: str, spawns: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The evaluation plays the real world: oracle walks end at the target, no one sees what lies ahead of the spawn."""
 
+import copy
 import io
 import json
 import re
@@ -30,6 +31,7 @@ from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import ForwardAgent, RandomAgent, ShortestPathAgent
 from eqa.models.answerers.frame_attention import Answerer
+from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.evaluate import Evaluation, attention_of, batches
@@ -114,6 +116,25 @@ def rows(evaluation: Evaluation) -> list[dict]:
         "oracle": ShortestPathAgent(),
     }
     return evaluation.play(walkers, PLAYED) + evaluation.blind()
+
+
+def test_an_agent_that_reads_names_also_looks_round_and_its_line_says_what_it_varies(evaluation: Evaluation) -> None:
+    sizes = len(evaluation.vocabulary.words), len(evaluation.vocabulary.answers), evaluation.demos.features.shape[1]
+    shape = evaluation.extractor.map_shape
+    reading = NamingAnswerer(*sizes, map_shape=shape, name_counts=(3, 2, 2), num_frames=5)
+    agent = copy.copy(evaluation.agent)
+    agent._modules = {**agent._modules, "answerer": reading}
+    also = Evaluation(agent, evaluation.source, "test", extractor=evaluation.extractor)
+    line = f"{agent.name}, looks round"
+    assert line not in evaluation.walkers(0)
+    names = list(also.walkers(0))
+    assert names[names.index(agent.name) + 1] == line
+    played = also.play({name: also.walkers(0)[name] for name in (agent.name, line)}, ["T-10"])
+    assert {row["variant_of"] for row in of(played, line)} == {agent.name}
+    for own, seeking in zip(of(played, agent.name), of(played, line), strict=True):
+        walked = own["actions"][:-1] if own["stop"] else own["actions"]
+        assert seeking["actions"][: len(walked)] == walked and seeking["planned"] is None
+        assert not own["stop"] or seeking["d_T"] == own["d_T"]
 
 
 def of(rows: list[dict], agent: str) -> list[dict]:

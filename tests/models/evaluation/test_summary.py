@@ -45,3 +45,10 @@ def test_chance_is_left_out_where_it_is_not_defined(rows: list[dict]) -> None:
     more = [{**r, "answer": "red"} if r["episode_id"] == "2" else r for r in rows]
     for changed in (once, more):
         assert "chance" not in summary(changed, "PACMAN+Q", Path("runs/il"))[1]
+
+
+def test_what_looking_round_brings_stands_beside_it_where_it_was_played(rows: list[dict]) -> None:
+    assert "looks round" not in summary(rows, "PACMAN+Q", Path("runs/il"))[1]
+    rows += [row("PACMAN+Q, looks round", s, n, float(n % 4 > 0), 1.0) for s in WITH_HISTORY for n in range(40)]
+    answering = summary(rows, "PACMAN+Q", Path("runs/il"))[1]
+    assert "are right; 75 / 75 / 75 % if it looks round before it stops. The question alone" in answering
