@@ -1,53 +1,78 @@
-"""`Critic`: a learned baseline that estimates an episode's further reward from frames, question and actions.
+"""`Critic`: a learned baseline that knows what the simulator knows, so that a few hundred walks teach it.
 
-It is a network of its own, so that it fits every navigator and its learning changes none of them.
+An agent has to see where it is; the critic is told (asymmetric actor-critic, Pinto et al. 2018, arXiv 1710.06542). It
+is needed in training alone, and learns no features of frames. What it is told does not depend on the navigator, so it
+fits every one.
 
-Axes: B walks, T steps (frame t is seen before action t), F features.
+Axes: M episodes, T steps of history and walk, S1 own poses, the spawn included, K facts.
 """
 
-from jaxtyping import Float
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64
 from torch import Tensor, nn
 
-from eqa.envs.actions import HOUSE_ACTIONS
-from eqa.models.navigators.bf16_lstm import LSTM
-from eqa.models.navigators.inputs import ObservationEncoder
-from eqa.models.navigators.navigator import flat_decisions
-from eqa.models.registry import register
+from eqa.envs.metrics import LEAST_SHARE
+from eqa.envs.simulator import Goal
+
+FACTS = (
+    "geodesic metres to the goal",
+    "the same after one action less",
+    "metres to the nearest view point, ahead",
+    "and to the right",
+    "and upwards",
+    "cosine of its heading, seen from the agent's",
+    "and sine",
+    "whether the agent is in the target's room",
+    "share of the largest number of actions that is spent",
+    "root of the share of the view that the target fills, if it is watched",
+    "whether that is enough to be seen",
+)
+METRES = 4.0  # that make 1, about the way from T-30
 
 
-@register
+def facts_of(
+    poses: Float64[np.ndarray, "M S1 4"],
+    distances_m: Float64[np.ndarray, "M S1"],
+    in_room: Bool[np.ndarray, "M S1"],
+    shares: Float32[np.ndarray, "M S1"],
+    goals: Sequence[Goal],
+    max_steps: int,
+) -> Float32[np.ndarray, "M S1 K"]:
+    """`FACTS` of each pose of some walks; lengths in units of `METRES`."""
+    nearest = np.empty_like(poses)
+    for n, goal in enumerate(goals):
+        points = np.array(goal.view_points)
+        away = ((poses[n, :, None, :3] - points[:, :3]) ** 2).sum(2)
+        nearest[n] = points[away.argmin(1)]
+    x, up, z = np.moveaxis(nearest - poses, 2, 0)[:3]
+    heading, turn = poses[..., 3], nearest[..., 3] - poses[..., 3]
+    lengths = [
+        distances_m,
+        np.concatenate([distances_m[:, :1], distances_m[:, :-1]], 1),
+        -x * np.sin(heading) - z * np.cos(heading),
+        x * np.cos(heading) - z * np.sin(heading),
+        up,
+    ]
+    spent = np.broadcast_to(np.arange(poses.shape[1]) / max_steps, distances_m.shape)
+    facts = [*(metres / METRES for metres in lengths), np.cos(turn), np.sin(turn), in_room, spent]
+    facts += [np.sqrt(shares), shares >= LEAST_SHARE]
+    return np.stack(facts, 2).astype(np.float32)
+
+
 class Critic(nn.Module):
-    """An LSTM over frame, question and last action."""
+    """A perceptron over the facts of a step."""
 
-    def __init__(
-        self,
-        vocabulary_size: int,
-        feature_size: int,
-        *,
-        num_actions: int = len(HOUSE_ACTIONS),
-        hidden_size: int = 256,
-        image_size: int = 128,
-    ):
+    def __init__(self, num_facts: int = len(FACTS), *, hidden_size: int = 128):
         super().__init__()
-        self.observation_encoder = ObservationEncoder(
-            vocabulary_size,
-            feature_size,
-            num_actions=num_actions,
-            image_size=image_size,
-            question_hidden=128,
-            question_size=64,
-            action_size=32,
-            dropout=0.0,
-            with_question=True,
+        self.layers = nn.Sequential(
+            nn.Linear(num_facts, hidden_size), nn.ReLU(), nn.Linear(hidden_size, hidden_size), nn.ReLU()
         )
-        self.rnn = LSTM(self.observation_encoder.size, hidden_size)
         self.head = nn.Linear(hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, batch: dict) -> Float[Tensor, "B T"]:
-        """The return from each step on; `batch` is that of `models.navigators.navigator`."""
-        decisions = flat_decisions({**batch, "loss_from": None})
-        frames = decisions.frames.to(batch["actions"].device)
-        steps = self.observation_encoder.along({**batch, "decisions": decisions._replace(frames=frames)})
-        return self.head(self.rnn(steps)[0]).squeeze(2)
+    def forward(self, facts: Float32[Tensor, "M T K"]) -> Float[Tensor, "M T"]:
+        """The return from each step on."""
+        return self.head(self.layers(facts.to(self.head.weight.dtype))).squeeze(-1)

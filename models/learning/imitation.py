@@ -30,6 +30,14 @@ WEIGHTS = tuple(2 ** (k / 4) for k in range(-16, 9))  # of an answerer's scores 
 SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at the end of the last epoch
 
 
+def share_of_rate(schedule: str, trainer: pl.Trainer, batch_idx: int) -> float:
+    """The share of a learning rate at a batch, by the share of epochs, not of steps: DAgger adds steps to each epoch."""
+    if schedule == "constant":
+        return 1.0
+    over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs
+    return (1 + math.cos(math.pi * over)) / 2
+
+
 class _Imitation(pl.LightningModule):
     """An optimizer by name, whose learning rate follows `schedule`."""
 
@@ -37,12 +45,9 @@ class _Imitation(pl.LightningModule):
         return OPTIMIZERS[self.hparams.optimizer](self.parameters(), lr=self.hparams.lr)
 
     def on_train_batch_start(self, batch: dict, batch_idx: int) -> None:
-        """Sets the learning rate by the share of epochs, not of steps: DAgger adds steps to each epoch."""
-        if self.hparams.schedule == "cosine":
-            trainer = self.trainer
-            over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs
-            for group in self.optimizers(use_pl_optimizer=False).param_groups:
-                group["lr"] = self.hparams.lr * (1 + math.cos(math.pi * over)) / 2
+        share = share_of_rate(self.hparams.schedule, self.trainer, batch_idx)
+        for group in self.optimizers(use_pl_optimizer=False).param_groups:
+            group["lr"] = self.hparams.lr * share
 
 
 class NavigatorImitation(_Imitation):

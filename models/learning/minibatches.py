@@ -37,14 +37,13 @@ def make_microbatches(
     *,
     size: int,
     reference: Navigator | None,
-    whole: bool,
 ) -> list[dict]:
     """All episodes, `size` at a time, alike in length, so that little is padding.
 
     One step of the optimizer takes some of them; their gradients add up. Each microbatch has
     - batch, for `navigator`; reference, for another one that is compared with it;
     - answers, their prior and last_frames; num_episodes of the update; chosen, the indices of its episodes;
-    - with `whole`, also whole (the whole walks), and their returns and counts.
+    - facts, returns and counts of each step, for the critic.
     """
     there = rollout.batch["actions"] != PADDED_ACTION
     lengths = (rollout.counts if navigator.keeps_state else there).sum(1)
@@ -64,13 +63,8 @@ def make_microbatches(
         microbatch["chosen"] = chosen
         microbatch |= {name: getattr(rollout, name)[chosen] for name in ("answers", "prior", "last_frames")}
         microbatch["num_episodes"] = len(lengths)
-        if whole:
-            longest = given["actions"].shape[1]
-            microbatch |= {
-                "whole": given,
-                "returns": advantages.returns[chosen, :longest],
-                "counts": advantages.counts[chosen, :longest],
-            }
+        of_steps = {"facts": rollout.facts, "returns": advantages.returns, "counts": advantages.counts}
+        microbatch |= {name: values[chosen] for name, values in of_steps.items()}
         microbatches.append(microbatch)
     return microbatches
 

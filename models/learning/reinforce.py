@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from eqa.models.distributed import add_up, mean_over_processes
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
 from eqa.models.learning.critic import Critic
-from eqa.models.learning.imitation import OPTIMIZERS, known
-from eqa.models.learning.minibatches import Advantages, begin_again, episodes, make_microbatches
+from eqa.models.learning.imitation import OPTIMIZERS, SCHEDULES, known, share_of_rate
+from eqa.models.learning.minibatches import Advantages, begin_again, make_microbatches
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.navigator import Decisions
@@ -42,10 +42,12 @@ class NavigatorReinforcement(pl.LightningModule):
     """Fine-tunes the agent of `models.learning.rl_data.RolloutData`.
 
     - baseline: none; moving_average, of past episodes' rewards, with `baseline_decay` each update (the paper's); rloo,
-      the mean of the other walks from the same spawn; critic, a learned one. The critic has GAE's `gae_lambda`.
+      the mean of the other walks from the same spawn; critic, a learned one that is told what the simulator knows
+      (`models.learning.critic`). The critic has GAE's `gae_lambda`.
     - clip_range: PPO with `epochs` over the walks of an update in `minibatches` steps each; without it, there is one
       step.
     - microbatch_size: walks at a time, whose gradients add up.
+    - schedule: of all learning rates, as in imitation.
     - critic_warm_up: updates in which only the critic learns.
     - answerer_lr: above 0, the answerer adapts to the navigator's last frames.
     - draw_every: epochs between floor plans of some walks of validation, under plans/ in the stage's folder.
@@ -89,6 +91,7 @@ class NavigatorReinforcement(pl.LightningModule):
         answerer_lr: float,
         temperature: float | None,
         options: dict,
+        schedule: str = "constant",
         microbatch_size: int = 32,
         draw_every: int = 5,
     ):
@@ -97,6 +100,7 @@ class NavigatorReinforcement(pl.LightningModule):
         self.automatic_optimization = False
         known("optimizer", optimizer, OPTIMIZERS)
         known("baseline", baseline, BASELINES)
+        known("schedule", schedule, SCHEDULES)
         if clip_range is None and epochs * minibatches > 1:
             raise ValueError(
                 f"epochs, minibatches: expected 1 without clip_range, got {epochs} and {minibatches}; set clip_range=0.2"
@@ -121,8 +125,7 @@ class NavigatorReinforcement(pl.LightningModule):
         self.answerer.requires_grad_(answerer_lr > 0)
         self.critic = None
         if baseline == "critic":
-            sizes = {name: arguments[name] for name in ("vocabulary_size", "feature_size")}
-            self.critic = Critic(**sizes, num_actions=self.navigator.num_actions)
+            self.critic = Critic()
         self.register_buffer("moving_average", torch.full((), torch.nan))
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
@@ -153,6 +156,11 @@ class NavigatorReinforcement(pl.LightningModule):
                 )
         self.answerer.load_state_dict(agent.answerer.state_dict())
 
+    def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        share = share_of_rate(self.hparams.schedule, self.trainer, batch_idx)
+        for group, rate in zip(self.optimizers(use_pl_optimizer=False).param_groups, self._rates, strict=True):
+            group["lr"] = rate * share
+
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
         rollout = rollouts(self.navigator, self.answerer, batch)
@@ -180,13 +188,17 @@ class NavigatorReinforcement(pl.LightningModule):
         rollouts.num_steps = 0
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
+        learning = [self.navigator, *([] if self.critic is None else [self.critic])]
+        learning += [self.answerer] if self.hparams.answerer_lr > 0 else []
+        groups = [{"params": n.parameters(), "lr": r} for n, r in zip(learning, self._rates, strict=True)]
+        return OPTIMIZERS[self.hparams.optimizer](groups)
+
+    @property
+    def _rates(self) -> list[float]:
+        """Learning rates of the navigator, and of critic and answerer if they learn."""
         given = self.hparams
-        groups = [{"params": self.navigator.parameters(), "lr": given.lr}]
-        if self.critic is not None:
-            groups.append({"params": self.critic.parameters(), "lr": given.critic_lr})
-        if given.answerer_lr > 0:
-            groups.append({"params": self.answerer.parameters(), "lr": given.answerer_lr})
-        return OPTIMIZERS[given.optimizer](groups)
+        of_critic = [] if self.critic is None else [given.critic_lr]
+        return [given.lr, *of_critic, *([given.answerer_lr] if given.answerer_lr > 0 else [])]
 
     def _log_figures(self, stage: str, figures: dict[str, Tensor], size: int) -> None:
         values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
@@ -203,7 +215,6 @@ class NavigatorReinforcement(pl.LightningModule):
             self.navigator,
             size=min(self.hparams.microbatch_size, num // steps),
             reference=self.reference if compare else None,
-            whole=self.critic is not None,
         )
         counted = add_up(advantages.counts.sum())
         share = self.trainer.world_size / counted.clamp(min=1)  # averaging gradients over processes divides by as many
@@ -275,7 +286,7 @@ class NavigatorReinforcement(pl.LightningModule):
                 terms["kl"] = terms["kl"] + (odds * (logs - started[name].logits.float().log_softmax(1))).sum()
             terms["decisions"] = terms["decisions"] + logs.new_tensor(len(logs))
         if self.critic is not None:
-            errors = (self.critic(microbatch["whole"]) - microbatch["returns"]) ** 2
+            errors = (self.critic(microbatch["facts"]) - microbatch["returns"]) ** 2
             terms["critic"] = (errors * microbatch["counts"]).sum()
         if self.hparams.answerer_lr > 0:
             self.answerer.train()
@@ -298,10 +309,7 @@ class NavigatorReinforcement(pl.LightningModule):
         """Advantages of the steps, by the chosen baseline."""
         given, rewards, counts = self.hparams, rollout.rewards, rollout.counts
         if self.critic is not None:
-            everybody = torch.arange(len(rollout.answers), device=rewards.device)
-            values = torch.cat(
-                [self.critic(episodes(rollout, chosen)) for chosen in everybody.split(given.microbatch_size)]
-            )
+            values = self.critic(rollout.facts)
             rewards, counts = with_truncated_ends(rewards, counts, rollout.truncated, values)
             advantages = generalized_advantages(
                 rewards, values, rollout.counts, gamma=given.gamma, gae_lambda=given.gae_lambda

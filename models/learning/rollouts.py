@@ -11,7 +11,7 @@ features, L words, A answers.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -31,6 +31,7 @@ from eqa.envs.simulator import Goal, Observation, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.seen_frames import SeenFrames
+from eqa.models.learning.critic import facts_of
 from eqa.models.navigators.recurrent_state import joined, rows
 
 
@@ -62,6 +63,7 @@ class Rollout:
     correct: Bool[Tensor, " M"]  # for the answer at the end, with or without STOP
     seen: Bool[Tensor, " M"] | None  # the last view shows the target; None if that earns nothing
     truncated: Bool[Tensor, " M"]  # a straggler that was not waited for
+    facts: Float32[Tensor, "M T K"]  # what the simulator knows at each own step, `models.learning.critic.FACTS`
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
     entered: Bool[np.ndarray, " M"]  # the target's room, ever
     poses: list[np.ndarray]  # of each walk, the spawn included
@@ -144,7 +146,8 @@ class Rollouts:
             task = Task(simulator, clock=self.clock)
             goals = [Goal.of(e) for e in episodes]
             task.begin(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
-        walkers = _Walkers(self, navigator, spawns, task.max_steps)
+        targets = np.array([e.target_object for e in episodes])
+        walkers = _Walkers(self, navigator, spawns, task.max_steps, targets)
         cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.min_active_share)
         walked = task.trajectories()
         self.num_steps += int(walked.num_actions.sum())
@@ -152,7 +155,7 @@ class Rollouts:
         if self.rewards.seen:
             with self.clock("look"):
                 last = simulator.look(scenes, walked.ends, ("instance_id",))["instance_id"].cpu().numpy()
-                seen = target_shares(last, np.array([e.target_object for e in episodes])) >= LEAST_SHARE
+                seen = target_shares(last, targets) >= LEAST_SHARE
         walkers.look_once_more(np.flatnonzero(~walked.stopped), walked, simulator)
         asked = [e.question for e in episodes]
         return self._finished(
@@ -161,6 +164,7 @@ class Rollouts:
             answerer,
             right=torch.tensor([self.vocabulary.answer_id(e.answer) for e in episodes], device=device),
             prior=torch.from_numpy(self.vocabulary.log_prior(asked)).to(device),
+            goals=goals,
             in_room=walked.regions == np.array([e.target_room for e in episodes])[:, None],
             seen=seen,
             cut=cut,
@@ -174,6 +178,7 @@ class Rollouts:
         *,
         right: Int64[Tensor, " M"],
         prior: Float32[Tensor, "M A"],
+        goals: Sequence[Goal],
         in_room: Bool[np.ndarray, "M S1"],
         seen: Bool[np.ndarray, " M"] | None,
         cut: Int64[np.ndarray, " C"],
@@ -201,6 +206,10 @@ class Rollouts:
         rewards[who, ends - 1] += given.answer * stopped * worth.float().cpu().numpy()
         if seen is not None:
             rewards[who, ends - 1] += given.seen * (stopped & seen)
+        views = walkers.shares[:, : walked.poses.shape[1]]
+        told = facts_of(walked.poses, walked.distances_m, in_room, views, goals, walkers.max_steps)
+        facts = np.zeros((*rewards.shape, told.shape[2]), np.float32)
+        facts[walker, at] = told[walker, step]
         walkers.actions[walker, at] = walked.actions[walker, step]
         return Rollout(
             batch={
@@ -218,6 +227,7 @@ class Rollouts:
             correct=correct,
             seen=None if seen is None else torch.from_numpy(seen).to(device),
             truncated=torch.from_numpy(np.isin(who, cut)).to(device),
+            facts=torch.from_numpy(facts).to(device),
             distances_m=walked.distances_m,
             entered=in_room.any(1),
             poses=[poses[: num + 1] for poses, num in zip(walked.poses, steps, strict=True)],
@@ -229,13 +239,21 @@ class Rollouts:
 class _Walkers:
     """The navigator in all episodes of a batch. `state` has the active episodes, in their order."""
 
-    sensors = ("rgb", "pose")
-
-    def __init__(self, of: Rollouts, navigator: nn.Module, spawns: dict[str, Tensor], max_steps: int) -> None:
+    def __init__(
+        self,
+        of: Rollouts,
+        navigator: nn.Module,
+        spawns: dict[str, Tensor],
+        max_steps: int,
+        targets: Int64[np.ndarray, " M"],
+    ) -> None:
+        self.targets, self.shares = targets, np.zeros((len(targets), max_steps + 1), np.float32)
+        self.sensors = ("rgb", "pose", "instance_id") if of.rewards.seen else ("rgb", "pose")
         self.of, self.navigator, self.spawns = of, navigator, spawns
         self.device = spawns["questions"].device
         self.rows, self.known = spawns["rows"].cpu().numpy(), spawns["known"].cpu().numpy()
-        num, longest = len(self.known), int(self.known.max(initial=0)) + max_steps
+        self.max_steps, num = max_steps, len(self.known)
+        longest = int(self.known.max(initial=0)) + max_steps
         self.actions = np.full((num, longest), PADDED_ACTION, np.int64)
         self.steps = np.zeros(num, np.int64)
         self.planner_queried = torch.zeros(num, longest, dtype=torch.bool, device=self.device)
@@ -264,6 +282,9 @@ class _Walkers:
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """One action of each active episode."""
+        if "instance_id" in observation:
+            shares = target_shares(observation["instance_id"].cpu().numpy(), self.targets[agents])
+            self.shares[agents, self.steps[agents]] = shares
         with self.of.clock("encode"):
             seen = self._seen(agents, observation["rgb"], observation["pose"].cpu().numpy())
         with self.of.clock("policy"):

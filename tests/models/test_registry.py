@@ -12,7 +12,6 @@ from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
 from eqa.models.encoders.cnn import Encoder
-from eqa.models.learning.critic import Critic
 from eqa.models.navigators.baselines import Lstm, Reactive
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.transformer import Transformer
@@ -24,7 +23,6 @@ MADE = {
     "reactive": lambda: Reactive(9, 6),
     "lstm": lambda: Lstm(9, 6, hidden_size=8),
     "transformer": lambda: Transformer(9, 6, size=16, num_layers=1, num_heads=4),
-    "critic": lambda: Critic(9, 6, hidden_size=8),
     "answerer": lambda: Answerer(9, 3, 6, earlier_frames=[7, 9]),
     "spatial": lambda: SpatialAttentionAnswerer(9, 3, 6, map_shape=[1, 2, 3], earlier_frames=[7], num_heads=2),
 }

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from eqa.envs.actions import Action
-from eqa.models.learning.critic import Critic
+from eqa.envs.simulator import Goal
+from eqa.models.learning import critic
 from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.pacman import Pacman, PacmanState
@@ -106,6 +107,7 @@ def learner(samples: int = 1, *, rate: float = 0.0, **settings: object) -> Navig
 
 FRAMES = torch.randn(STEPS, FEATURES, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 QUESTION = torch.tensor([[2, 3]])
+FACTS = torch.randn(5, len(critic.FACTS), generator=torch.Generator().manual_seed(2))  # after each action
 
 
 def walked(given: list[Course], navigator: Pacman, *, truncated: bool = False) -> Rollout:
@@ -118,14 +120,14 @@ def walked(given: list[Course], navigator: Pacman, *, truncated: bool = False) -
         asked[n, : len(done)] = torch.tensor(planned)
         rewards[n, : len(done)] = torch.tensor([worth(done[: t + 1]) for t in range(len(done))])
     none, everybody = torch.zeros(num, dtype=torch.int64), torch.arange(num)
-    questions = QUESTION.expand(num, -1)
+    questions, before = QUESTION.expand(num, -1), torch.cat([torch.full((num, 1), -1), actions[:, :-1]], 1)
     with torch.no_grad():
         state = navigator.initial_state(questions)
     return Rollout(
         batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
         rewards=rewards.float(), answers=none, prior=torch.zeros(num, 2), last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
-        correct=none > 0, seen=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
+        correct=none > 0, facts=FACTS[before], seen=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
         entered=np.zeros(num, bool), poses=[], state=state, shared=(everybody, everybody),
     )  # fmt: skip
 
@@ -203,7 +205,7 @@ def critics(module: NavigatorReinforcement, course: Course) -> list[float]:
     """Its values along a course."""
     rollout = walked([course], module.navigator)
     with torch.no_grad():
-        return module.critic({**rollout.batch, "features": rollout.batch["features"]})[0].tolist()
+        return module.critic(rollout.facts)[0].tolist()
 
 
 def smoothed(course: Course, values: list[float], *, gamma: float, gae_lambda: float) -> list[float]:
@@ -256,7 +258,7 @@ def test_an_update_s_gradient_is_the_slow_one_s(case: str) -> None:
         module.zero_grad()
         wanted = [[a + v for a, v in zip(*pair, strict=True)] for pair in zip(advantages, values, strict=True)]
         whole = walked(given, module.navigator)
-        said = module.critic(whole.batch)
+        said = module.critic(whole.facts)
         errors = sum(((said[n, t] - r) ** 2 for n, along in enumerate(wanted) for t, r in enumerate(along)))
         same(module.steps.taken[0], slow_gradients(module, errors / sum(map(len, wanted))), of="critic.")
         assert float(figures["critic"]) == pytest.approx(float(errors.detach()) / len(made), rel=1e-4)
@@ -349,9 +351,22 @@ def test_the_answerer_learns_from_the_ends_of_walks_a_mean_over_them() -> None:
 
 
 def test_a_critic_expects_nothing_before_it_has_learned() -> None:
-    critic = Critic(9, FEATURES)
-    assert not critic(walked(courses()[:20], learner().navigator).batch).any()
-    assert critic.head.in_features == critic.rnn.hidden_size == 256
+    assert not critic.Critic()(walked(courses()[:20], learner().navigator).facts).any()
+
+
+def test_a_critic_is_told_where_the_goal_lies_from_where_the_agent_stands() -> None:
+    """Heading 0 looks along -Z; a turn to the left by a quarter looks along -X."""
+    goal = Goal(((0.0, 1.0, -4.0, 0.0), (100.0, 0.0, 0.0, 0.0)), radius_m=0.5)
+    poses = np.array([[[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, np.pi / 2], [0.0, 0.0, -8.0, np.pi / 2]]])
+    in_room, shares = np.array([[False, False, True]]), np.array([[0.0, 0.0025, 0.04]], np.float32)
+    told = critic.facts_of(poses, np.array([[8.0, 6.0, 4.0]]), in_room, shares, [goal], max_steps=10)
+    expected = [
+        [2.0, 2.0, 1.0, 0.0, 0.25, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [1.5, 2.0, 0.0, 1.0, 0.25, 0.0, -1.0, 0.0, 0.1, 0.05, 0.0],
+        [1.0, 1.5, 0.0, -1.0, 0.25, 0.0, -1.0, 1.0, 0.2, 0.2, 1.0],
+    ]
+    np.testing.assert_allclose(told[0], expected, atol=1e-6)
+    assert told.shape[2] == len(critic.FACTS)
 
 
 def test_what_an_epoch_shows_of_distances_is_from_the_spawn_to_the_end() -> None:
@@ -399,14 +414,6 @@ def test_an_update_is_held_in_memory_32_walks_at_a_time(monkeypatch: pytest.Monk
     )
     module._learn(walked((courses() * 2)[:70], module.navigator), compare=False)
     assert sorted(sizes) == [6, 32, 32]
-
-
-def test_a_critic_s_sizes_and_that_it_forgets_nothing_at_random() -> None:
-    critic = Critic(9, FEATURES)
-    shapes = [tuple(weight.shape) for weight in critic.parameters()]
-    senses = [(128, FEATURES), (64, 128), (5, 32)]  # of a frame, of a question that was heard, of the last action
-    assert set(shapes) > {*senses, (4 * 256, 128 + 64 + 32), (1, 256)}
-    assert not any(part.p for part in critic.modules() if isinstance(part, torch.nn.Dropout))
 
 
 def test_a_step_s_figures_are_there_to_be_shown_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
