@@ -176,3 +176,13 @@ def test_a_run_of_many_words_has_a_folder_of_its_own_that_the_file_system_takes(
     names = [train.plain_name(f"+experiment=il,{words},seed={seed}") for seed in (0, 1)]
     assert names[0] != names[1] and all(name.startswith("il_stages.navigator") for name in names)
     (tmp_path / f"{names[0]}.10" / "hydra").mkdir(parents=True)
+
+
+def test_threads_add_up_in_one_order_so_that_a_seed_gives_the_same_weights() -> None:
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        torch.use_deterministic_algorithms(False)
+        instantiate(composed("train", ["+experiment=il", "seed=0"]).trainer, logger=False, enable_checkpointing=False)
+        assert torch.are_deterministic_algorithms_enabled() and torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(before)
