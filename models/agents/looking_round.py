@@ -1,8 +1,8 @@
 """`LookingRound`: a trained navigator that looks round for its target where it would stop.
 
-Demonstrations walk straight to their targets. So an agent that imitates them stops near one that lies behind it, without
-ever turning round. This one turns a full circle there. It stops at the first view in which the encoder is sure of the
-thing that the question asks for. After a circle without such a view it turns back to the best one.
+Demonstrations walk straight to their targets. So an agent that imitates them stops near one that lies behind it. This
+one turns a full circle there. It stops at the first view in which the encoder is sure of the thing that the question
+asks for. After a circle without such a view it turns back to the best one.
 
 Axes: N episodes, W of them that walk, F features.
 """
@@ -76,7 +76,7 @@ class LookingRound(SeeingAgain):
         self.way[over] = np.where(right <= left, int(Action.RIGHT), int(Action.LEFT))
 
     def sureness(self, features: Float[Tensor, "W F"], agents: Int64[np.ndarray, " W"]) -> np.ndarray:
-        """How sure the encoder is that each view shows what its question asks for."""
+        """The encoder's mean probability, over the surest places of each view, of what its question asks for."""
         places = features.float().unflatten(1, (self.names.layer.in_features, -1)).transpose(1, 2)
         classes = self.names.logits(places)[0].softmax(2)
         asked = torch.einsum("wpk,wk->wp", classes, self.asked[torch.from_numpy(agents)])

@@ -1,8 +1,7 @@
 """`Critic`: a learned baseline that knows what the simulator knows, so that a few hundred walks teach it.
 
 An agent has to see where it is; the critic is told (asymmetric actor-critic, Pinto et al. 2018, arXiv 1710.06542). It
-is needed in training alone, and learns no features of frames. What it is told does not depend on the navigator, so it
-fits every one.
+is needed in training alone, learns no features of frames, and fits every navigator.
 
 Axes: M episodes, T steps of history and walk, S1 own poses, the spawn included, K facts.
 """

@@ -31,7 +31,7 @@ SCHEDULES = ("constant", "cosine")  # of the learning rate; cosine falls to 0 at
 
 
 def share_of_rate(schedule: str, trainer: pl.Trainer, batch_idx: int) -> float:
-    """The share of a learning rate at a batch, by the share of epochs, not of steps: DAgger adds steps to each epoch."""
+    """The share of a learning rate at a batch, by epochs and not by steps: DAgger adds steps to each epoch."""
     if schedule == "constant":
         return 1.0
     over = (trainer.current_epoch + batch_idx / trainer.num_training_batches) / trainer.max_epochs

@@ -58,12 +58,21 @@ def test_a_folder_that_is_no_run_is_refused_by_name(tmp_path, monkeypatch):
         publish(monkeypatch, "agent", tmp_path / "nowhere")
 
 
+def without_trained_guesses(card: str) -> list[str]:
+    """A card's lines without the last column of the table of guesses: a network makes it, and processors round apart."""
+    lines = card.splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("| split | type |") and "LSTM" in line)
+    end = next(n for n in range(begin, len(lines)) if not lines[n])
+    return [line.rsplit("|", 2)[0] if begin <= n < end else line for n, line in enumerate(lines)]
+
+
 def test_a_question_set_is_published_with_the_command_that_makes_it(tmp_path, monkeypatch):
     header = json.loads((PACKAGED / "header.json").read_text())
     write_questions(tmp_path / "set.jsonl", published_questions(header["configuration"]))
     publish(monkeypatch, "questions", tmp_path / "set.jsonl", "--out", tmp_path / "published")
     assert published_questions(header["configuration"], tmp_path / "published") is not None
-    files = {path.name: path.read_bytes() for path in PACKAGED.iterdir()}
-    assert {path.name: path.read_bytes() for path in (tmp_path / "published").iterdir()} == files
+    files, again = ({path.name: path.read_bytes() for path in of.iterdir()} for of in (PACKAGED, tmp_path / "published"))
+    cards = [without_trained_guesses(each.pop("README.md").decode()) for each in (files, again)]
+    assert again == files and cards[0] == cards[1]
     card = (tmp_path / "published" / "README.md").read_text()
     assert "--questions 1600 160 320" in card and read_header(tmp_path / "set.jsonl")["counts"]["test"]
