@@ -71,7 +71,9 @@ def test_a_question_set_is_published_with_the_command_that_makes_it(tmp_path, mo
     write_questions(tmp_path / "set.jsonl", published_questions(header["configuration"]))
     publish(monkeypatch, "questions", tmp_path / "set.jsonl", "--out", tmp_path / "published")
     assert published_questions(header["configuration"], tmp_path / "published") is not None
-    files, again = ({path.name: path.read_bytes() for path in of.iterdir()} for of in (PACKAGED, tmp_path / "published"))
+    files, again = (
+        {path.name: path.read_bytes() for path in of.iterdir()} for of in (PACKAGED, tmp_path / "published")
+    )
     cards = [without_trained_guesses(each.pop("README.md").decode()) for each in (files, again)]
     assert again == files and cards[0] == cards[1]
     card = (tmp_path / "published" / "README.md").read_text()
