@@ -25,6 +25,11 @@ EVERY = 4  # turns, 36 degrees: it looks at every fourth view of the circle, whi
 WALKING, CIRCLING, RETURNING = range(3)
 
 
+def looks_round(agent: str) -> str:
+    """The line of an agent that looks round before it stops."""
+    return f"{agent}, looks round"
+
+
 class LookingRound(SeeingAgain):
     """`names` finds the class that a question asks for. With too few actions left for it, it stops at once.
 
@@ -67,8 +72,8 @@ class LookingRound(SeeingAgain):
         """Keeps the best view of the circle so far; the circle ends with a sure view, or once it is whole."""
         whole = self.turned[agents] >= self.circle
         sure = self.sureness(self._seen[-1][torch.from_numpy(agents)], agents)
-        better = agents[~whole & (sure > self.best[agents])]
-        self.best[better], self.at[better] = sure[~whole & (sure > self.best[agents])], self.turned[better]
+        better = ~whole & (sure > self.best[agents])
+        self.best[agents[better]], self.at[agents[better]] = sure[better], self.turned[agents[better]]
         over = agents[whole | (sure >= SURE)]
         right = np.where(self.turned[over] >= self.circle, self.circle - self.at[over], 0)
         left = np.where(right > 0, self.circle - right, 0)

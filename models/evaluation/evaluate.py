@@ -46,7 +46,7 @@ from eqa.envs.simulator import Goal, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
 from eqa.models.agents.frontier import FrontierAgent, within_map
-from eqa.models.agents.looking_round import LookingRound
+from eqa.models.agents.looking_round import LookingRound, looks_round
 from eqa.models.agents.navigating import NavigatorAgent, SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import BestViewAgent, ForwardAgent, RandomAgent, ShortestPathAgent
@@ -58,11 +58,6 @@ from eqa.models.evaluation.blind import blind_lstm
 
 RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
 PLACES_KEPT, LEAST_SHOWN = 64, 0.001  # of an answerer's attention, in a row
-
-
-def looking_round(agent: str) -> str:
-    """The line of an agent that looks round before it stops."""
-    return f"{agent}, looks round"
 
 
 def batches(
@@ -107,7 +102,7 @@ class Evaluation:
         trained = {self.agent.name: SeeingAgain(self.agent.navigator, self.frames)}
         if isinstance(self.agent.answerer, NamingAnswerer) and self.agent.navigator.can_stop:
             seeking = LookingRound(self.agent.navigator, self.frames, self.agent.answerer.names)
-            trained[looking_round(self.agent.name)] = seeking
+            trained[looks_round(self.agent.name)] = seeking
         oracles = ShortestPathAgent(), BestViewAgent()
         return {a.name: a for a in before} | trained | {a.name: a for a in oracles}
 
@@ -130,7 +125,7 @@ class Evaluation:
         own = {}
         if self.agent is not None:
             walks = Relations(variant_of=self.agent.name)
-            own = {self.agent.name: self.agent.relations, looking_round(self.agent.name): walks}
+            own = {self.agent.name: self.agent.relations, looks_round(self.agent.name): walks}
         related = {**own, **(relations or {})}
         with progress("evaluation", len(todo) * len(agents)) as advance:
             for batch in todo:

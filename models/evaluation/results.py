@@ -15,12 +15,13 @@ from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.models.agents.agent import Agent
 from eqa.models.agents.checkpoints import fitting_agent
+from eqa.models.agents.looking_round import looks_round
 from eqa.models.agents.navigating import SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.relations import Relations
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.comparison import REFERENCE, by_line, differences, estimates, gather
-from eqa.models.evaluation.evaluate import Evaluation, looking_round
+from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.evaluation.pictures import WAY, film, frames_along, plan_of_walk, some_views
 from eqa.models.evaluation.run_tables import learning_curves, results_table, write_rows, write_tables
 from eqa.models.evaluation.runs import read_run
@@ -172,7 +173,7 @@ def write_results(
             relations[mixed] = Relations(walked_by=other.name, answered_by=agent.name)
             pairs += [(mixed, other.name), (agent.name, mixed)]
     if summed_up:
-        main = agent.name, looking_round(agent.name), *MAIN
+        main = agent.name, looks_round(agent.name), *MAIN
         chosen = {name: walker for name, walker in walkers.items() if lines == "all" or name in main}
         chosen |= beside
     else:

@@ -12,8 +12,8 @@ import numpy as np
 from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
 from eqa.data.questions.counts import Asked
 from eqa.envs.metrics import bootstrap_interval
+from eqa.models.agents.looking_round import looks_round
 from eqa.models.evaluation.blind import is_even
-from eqa.models.evaluation.evaluate import looking_round
 from eqa.models.evaluation.run_tables import values_of
 
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
@@ -47,7 +47,7 @@ def _answering(rows: Sequence[dict], agent: str, spawns: Sequence[str]) -> str:
     best = _each((_mean(rows, SHORTEST, s, "correct") for s in spawns[:1]), 100, 0)
     chance = _chance(rows)
     guessed = f"The question alone gives {alone} %" + ("" if chance is None else f" (chance is {100 * chance:.0f} %)")
-    looks, turning = looking_round(agent), ""
+    looks, turning = looks_round(agent), ""
     if _rows(rows, looks, spawns[0]):
         turning = (
             f"; {_each((_mean(rows, looks, s, 'correct') for s in spawns), 100, 0)} % if it looks round before it stops"

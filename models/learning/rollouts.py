@@ -151,12 +151,9 @@ class Rollouts:
         cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.min_active_share)
         walked = task.trajectories()
         self.num_steps += int(walked.num_actions.sum())
-        seen = None
-        if self.rewards.seen:
-            with self.clock("look"):
-                last = simulator.look(scenes, walked.ends, ("instance_id",))["instance_id"].cpu().numpy()
-                seen = target_shares(last, targets) >= LEAST_SHARE
         walkers.look_once_more(np.flatnonzero(~walked.stopped), walked, simulator)
+        last = walkers.shares[np.arange(len(episodes)), walked.num_views - 1]
+        seen = last >= LEAST_SHARE if self.rewards.seen else None
         asked = [e.question for e in episodes]
         return self._finished(
             walkers,
@@ -282,9 +279,7 @@ class _Walkers:
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
         """One action of each active episode."""
-        if "instance_id" in observation:
-            shares = target_shares(observation["instance_id"].cpu().numpy(), self.targets[agents])
-            self.shares[agents, self.steps[agents]] = shares
+        self._watch(observation, agents)
         with self.of.clock("encode"):
             seen = self._seen(agents, observation["rgb"], observation["pose"].cpu().numpy())
         with self.of.clock("policy"):
@@ -316,11 +311,18 @@ class _Walkers:
         """Adds the view after the last action of episodes without STOP: they are answered from it, as in evaluation."""
         if len(agents):
             with self.of.clock("render"):
-                rgb = simulator.look(walked.scenes[agents], walked.ends[agents])["rgb"]
+                view = simulator.look(walked.scenes[agents], walked.ends[agents], self.sensors)
+            self._watch(view, agents)
             with self.of.clock("encode"):
                 ends = torch.from_numpy((self.known + self.steps)[agents]).to(self.device)
-                seen = self._seen(agents, rgb, walked.ends[agents])
+                seen = self._seen(agents, view["rgb"], walked.ends[agents])
                 self.features[torch.from_numpy(agents).to(self.device), ends] = seen
+
+    def _watch(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> None:
+        """Keeps the share of each view that the target fills, if that is drawn."""
+        if "instance_id" in observation:
+            shares = target_shares(observation["instance_id"].cpu().numpy(), self.targets[agents])
+            self.shares[agents, self.steps[agents]] = shares
 
     def _seen(
         self, agents: Int64[np.ndarray, " W"], rgb: Tensor, poses: Float64[np.ndarray, "W 4"]
