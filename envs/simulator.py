@@ -6,7 +6,7 @@ torch tensors on its device. Those on the CPU share their memory with NumPy.
 Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, y, z, heading_rad), see `envs.episode`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import Protocol, runtime_checkable
@@ -133,9 +133,14 @@ class World(Protocol):
     actions: ActionSet
     identity: str  # changes with all that its scenes depend on, so a file that is made in it can tell
     camera: object  # its own, which `open` takes by default
+    coordinate_frames: Sequence[str]  # of the episodes that it can play, keys of `envs.episode.FRAMES`
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: object = None) -> Simulator:
         """A simulator with these scenes, each loaded once; `camera` is the world's own by default."""
+        ...
+
+    def missing(self, scene_ids: Iterable[str]) -> set[str]:
+        """Those of the scenes that it has no files of, and cannot make."""
         ...
 
     def annotations(self, scene_id: str) -> Annotations:
@@ -159,6 +164,10 @@ class World(Protocol):
 
     def planners(self, scene_id: str, goals: Sequence[Goal]) -> list[Planner]:
         """The expert for each goal, as a function of any pose: the search over the scene is made once."""
+        ...
+
+    def replay(self, scene_id: str, starts: Sequence[Pose], actions: Sequence[Int8[np.ndarray, " _"]]) -> list[Walk]:
+        """The walk that known actions make from each start, STOP included."""
         ...
 
 

@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("source", type=Path, metavar="IN")
     parser.add_argument("target", type=Path, metavar="OUT")
     parser.add_argument("--to", choices=(OURS, EQA_V1, MP3D), help="format of OUT (default: by its name)")
-    parser.add_argument("--scenes", default=f"{mp3d_eqa.SCENES}eqa", help="MP3D-EQA: folder of the exported houses")
+    parser.add_argument("--scenes", default=f"{mp3d_eqa.PREFIX}eqa", help="MP3D-EQA: folder of the exported houses")
     arguments = parser.parse_args()
     try:
         splits = read(arguments.source)

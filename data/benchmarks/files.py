@@ -16,7 +16,7 @@ from eqa.envs.files import data_root, file_fingerprint, fingerprint
 from eqa.envs.progress import console
 from eqa.envs.simulator import World
 
-FRAME = "house"  # the frame that worlds of this version have
+HOUSES = ("house",)  # coordinate frames of the world that plays unless another is named
 
 
 class QuestionFiles(Source):
@@ -93,13 +93,14 @@ class QuestionFiles(Source):
     @cached_property
     def world(self) -> World:
         """The world of the episodes; ValueError if there is none for their frame."""
+        known = HOUSES if self._world is None else self._world.coordinate_frames
         for split in self.splits:
             for episode in self.episodes(split):
-                if episode.frame != FRAME:
+                if episode.frame not in known:
                     why = self.missing.get(episode.frame, "no world of this version has it")
                     raise ValueError(
-                        f"{self.files[split]}: expected questions in the frame {FRAME!r}, to be played in generated "
-                        f"houses, got {episode.frame!r} (episode {episode.episode_id!r}): {why}; questions can be read "
+                        f"{self.files[split]}: expected questions in the frame {' or '.join(map(repr, known))} of this "
+                        f"world, got {episode.frame!r} (episode {episode.episode_id!r}): {why}; questions can be read "
                         "and converted all the same"
                     )
         if self._world is None:
@@ -148,8 +149,9 @@ class QuestionFiles(Source):
         by_scene: dict[str, list[Episode]] = {}
         for episode in self.episodes(split):
             by_scene.setdefault(episode.scene_id, []).append(episode)
-        for scene_id, episodes in by_scene.items():
-            refuse_other_scene(self.world.annotations(scene_id), episodes)
+        if tuple(self.world.coordinate_frames) == HOUSES:  # other worlds may have other names for the same things
+            for scene_id, episodes in by_scene.items():
+                refuse_other_scene(self.world.annotations(scene_id), episodes)
         walkable = self._walkable(split)
         if not walkable:
             raise ValueError(

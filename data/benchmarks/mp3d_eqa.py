@@ -10,7 +10,7 @@ Axes: T points of a path, its last one with action 3, stop.
 import gzip
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import atan2, cos, dist, pi, sin
 from pathlib import Path
@@ -21,17 +21,19 @@ import numpy as np
 from eqa.data.benchmarks import as_question
 from eqa.data.benchmarks.files import QuestionFiles
 from eqa.data.benchmarks.mp3d_schema import check, check_episode
+from eqa.data.demonstrations.rewalk import walked_in
 from eqa.data.vocabulary import Vocabulary, tokenize
 from eqa.envs.actions import HOUSE_ACTIONS, LETTERS, Action
 from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
 from eqa.envs.files import atomic_write
-from eqa.envs.habitat.export import DATASET, STAGE
+from eqa.envs.habitat.export import DATASET
+from eqa.envs.habitat.settings import PREFIX, STAGE
 from eqa.envs.navigation.walk import replay
+from eqa.envs.progress import console
 from eqa.envs.reading import named, parsed, read_text
 
 SOURCE = "mp3d_eqa_v1"
 PACKED = ".json.gz"
-SCENES = "data/scene_datasets/"  # prefix that habitat-lab replaces by its scenes_dir
 UNKNOWN_ANSWER = "<unk>"
 UNKNOWN_TYPE = "unknown"
 OURS = "eqa"  # the key under `info`
@@ -43,10 +45,11 @@ UPRIGHT = 1e-3  # most of a quaternion's x and z for a turn about Y
 class MP3DEQA(QuestionFiles):
     """MP3D-EQA's files as a `data.source.Source`: `path` is a split's file, or a folder with one for each split.
 
-    Questions about exported houses play in the generated houses. Questions about scans can only be read.
+    Questions about exported houses play in the generated houses, or exported ones in Habitat; those about scans in
+    Habitat. There, walks are checked, and questions about scenes without files are left out.
     """
 
-    missing: ClassVar = {"habitat": "the scans of Matterport3D need a world of their own, which this version has not"}
+    missing: ClassVar = {"habitat": "it is about scans, in which env=habitat env.scenes=FOLDER plays"}
 
     def _find_files(self) -> dict[str, Path]:
         return split_files(self.path)
@@ -55,7 +58,28 @@ class MP3DEQA(QuestionFiles):
         return [_at_home(episode) for episode in read_mp3d_eqa(self.files[split])]
 
     def _walkable(self, split: str) -> list[Episode]:
-        return [episode for episode in self.episodes(split) if episode.walk and episode.view_points]
+        asked = [episode for episode in self.episodes(split) if episode.view_points]
+        if "habitat" not in self.world.coordinate_frames:
+            return [episode for episode in asked if episode.walk]
+        return walked_in(self.world, self._present(split, asked), title=split)
+
+    def _present(self, split: str, asked: Sequence[Episode]) -> list[Episode]:
+        """Questions about scenes whose files are there; ValueError if there are none."""
+        scenes = dict.fromkeys(episode.scene_id for episode in asked)
+        missing = self.world.missing(scenes)
+        remain = [episode for episode in asked if episode.scene_id not in missing]
+        if missing:
+            console.print(
+                f"{split}: {len(remain)} of {len(asked)} questions remain, about {len(scenes) - len(missing)} of "
+                f"{len(scenes)} scenes; {min(missing)} is among those without a file",
+                soft_wrap=True,
+            )
+        if asked and not remain:
+            raise ValueError(
+                f"{self.files[split]}: expected the files of some of its {len(scenes)} scenes, such as {min(scenes)}, "
+                "found none; set env.scenes to their folder"
+            )
+        return remain
 
 
 def split_files(path: Path) -> dict[str, Path]:
@@ -91,7 +115,7 @@ def read_mp3d_eqa(path: Path) -> list[Episode]:
 
 
 def write_mp3d_eqa(
-    path: Path, episodes: Iterable[Episode], *, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa"
+    path: Path, episodes: Iterable[Episode], *, vocabulary: Vocabulary, scenes: str = f"{PREFIX}eqa"
 ) -> None:
     """Writes one split, an episode at a time, numbered from 0. The file is never half written; same input, same bytes.
 
@@ -114,7 +138,7 @@ def write_mp3d_eqa(
         file.write("\n]}\n")
 
 
-def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: str = f"{SCENES}eqa") -> dict:
+def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: str = f"{PREFIX}eqa") -> dict:
     """An entry of `episodes`; see `write_mp3d_eqa`."""
     start = _start(episode)
     walk = [LETTERS.index(letter) for letter in episode.walk or ""]
@@ -224,8 +248,8 @@ def _scene(episode: Episode, scenes: str) -> dict[str, str]:
     """Scene and data set by file names: ours as scripts/export_house.py writes them, habitat's as they were read."""
     if episode.frame == "habitat":
         return {"scene_id": episode.scene_id}
-    if not (scenes.startswith(SCENES) or Path(scenes).is_absolute()):
-        raise ValueError(f"scenes: expected a folder in {SCENES} or a path from the root, got {scenes!r}")
+    if not (scenes.startswith(PREFIX) or Path(scenes).is_absolute()):
+        raise ValueError(f"scenes: expected a folder in {PREFIX} or a path from the root, got {scenes!r}")
     return {
         "scene_id": f"{scenes.rstrip('/')}/{episode.scene_id}{STAGE}",
         "scene_dataset_config": f"{scenes.rstrip('/')}/{DATASET}",

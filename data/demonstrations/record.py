@@ -13,7 +13,7 @@ from jaxtyping import Float, Float64
 from eqa.data.demonstrations.storage import Demonstrations, Encode, Recording, build
 from eqa.envs.episode import Episode
 from eqa.envs.files import build_once
-from eqa.envs.navigation.walk import walk_of
+from eqa.envs.navigation.walk import walks_of
 from eqa.envs.progress import absolute, console, progress
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.shards import Shard
@@ -43,7 +43,7 @@ class Recorder:
     def __call__(self, scene_id: str, episodes: list[Episode]) -> Recording:
         if self.anew is not None:
             episodes = self.anew(scene_id, episodes)
-        walks = [walk_of(episode, self.world.actions) for episode in episodes]
+        walks = walks_of(self.world, scene_id, episodes)
         goals = [Goal.of(episode) for episode in episodes]
         distances = self.world.distances(scene_id, goals, [walk.poses for walk in walks])
         poses = np.concatenate([walk.poses for walk in walks])

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from eqa.envs.files import atomic_write
+from eqa.envs.habitat.settings import STAGE
 from eqa.envs.house.build import build_scene
 from eqa.envs.house.export import (
     COPYRIGHT,
@@ -33,7 +34,6 @@ from eqa.envs.rendering.gltf import Glb
 from eqa.envs.rendering.scene import Scene
 
 DATASET = "eqa.scene_dataset_config.json"
-STAGE = ".stage_config.json"  # suffix of a house's id: habitat-sim takes such a file for a scene
 _SPREAD = 0x9E3779  # odd, so that multiples of it are different for all ids of 24 bits
 _UP, _FRONT = [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]
 
@@ -77,8 +77,7 @@ def semantic_text(named: list[Label]) -> str:
 def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
     """The house in world coordinates, each instance in its colour; nodes are named as in `house_glb`.
 
-    Furniture shows both sides, as habitat-sim culls back faces. Vertex colours are linear light, which it turns into
-    sRGB.
+    Faces show both sides, as habitat-sim culls back faces. Vertex colours are linear light, which it turns into sRGB.
     """
     glb = Glb(GENERATOR, COPYRIGHT)
     named = labels(house, scene)
@@ -87,7 +86,7 @@ def semantic_glb(house: House, scene: Scene, catalog: Catalog) -> bytes:
         mesh = local_mesh(scene, catalog, int(scene.instances.mesh[i]))
         turn, shift = scene.instances.rotation_scale[i], scene.instances.translation[i]
         vertices = (mesh.vertices.astype(np.float64) @ turn.T.astype(np.float64) + shift).astype(np.float32)
-        sides = [mesh.faces, mesh.faces[:, ::-1]] if scene.instances.instance_id[i] else [mesh.faces]
+        sides = [mesh.faces, mesh.faces[:, ::-1]]
         attributes = {
             "POSITION": glb.add_vertices(vertices, bounds=True),
             "COLOR_0": glb.add_vertices(np.tile(linear(np.array(semantic_color(label.id)) / 255), (len(vertices), 1))),

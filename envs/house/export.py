@@ -50,7 +50,7 @@ def house_glb(
 
     Materials are unlit and vertex colours hold the scene's light, as linear shares. A `relightable` house has neither:
     it waits for the lamps of a viewer. `for_habitat` suits a flat shader that converts no colours and culls even
-    double-sided materials: shares are those of sRGB, and furniture's faces come a second time, turned round.
+    double-sided materials: shares are those of sRGB, and all faces come a second time, turned round.
     """
     glb = Glb(GENERATOR, COPYRIGHT)
     writer = _SceneWriter(glb, scene, catalog, relightable, for_habitat)
@@ -176,8 +176,9 @@ class _SceneWriter:
         indices = {}
         for slot in np.unique(mesh.slots).tolist():
             faces = mesh.faces[mesh.slots == slot]
-            twice = self._both_sides and row < self._num_shared
-            indices[slot] = self._glb.add_indices(np.concatenate([faces, faces[:, ::-1]]) if twice else faces)
+            indices[slot] = self._glb.add_indices(
+                np.concatenate([faces, faces[:, ::-1]]) if self._both_sides else faces
+            )
         return attributes, indices
 
     def _material(self, row: int) -> int:

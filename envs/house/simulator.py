@@ -4,7 +4,7 @@ Axes: N agents, M of them, K houses, G grid side, B blocks of the grid, S distan
 house with most, E polygon corners of all rooms of all houses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import no_type_check
 import gymnasium as gym
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Float64, Int, Int64
+from jaxtyping import Bool, Float32, Float64, Int, Int8, Int64
 from numba import njit
 from torch import Tensor
 
@@ -39,6 +39,7 @@ from eqa.envs.navigation.floor import (
     free_index,
     way_is_free,
 )
+from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
@@ -72,7 +73,7 @@ class HouseWorld:
     It is a `data.batches.frames.DrawnWorld` as well.
     """
 
-    actions = HOUSE_ACTIONS
+    actions, coordinate_frames = HOUSE_ACTIONS, ("house",)
     class_names, region_names = CLASSES, tuple(room_rules()["types"])
     first_thing, first_asked = len(BUILDING), len(CLASSES) - len(QUERYABLE)
 
@@ -95,6 +96,10 @@ class HouseWorld:
         """See `envs.simulator.World`; ValueError names a house in which nobody can stand."""
         ready_houses = [self._ready(i) for i in scene_ids]
         return HouseSimulator(ready_houses, num_agents=num_agents, camera=camera or self.camera)
+
+    def missing(self, scene_ids: Iterable[str]) -> set[str]:
+        """See `envs.simulator.World`: houses are made when they are first asked for."""
+        return set()
 
     def annotations(self, scene_id: str) -> Annotations:
         """Rooms, objects and walls of a house."""
@@ -134,6 +139,10 @@ class HouseWorld:
         distinct = list(dict.fromkeys(goals))
         costs = dict(zip(distinct, costs_to_go(self._ready(scene_id).floor, distinct), strict=True))
         return [costs[goal].walk for goal in goals]
+
+    def replay(self, scene_id: str, starts: Sequence[Pose], actions: Sequence[Int8[np.ndarray, " _"]]) -> list[Walk]:
+        """See `envs.simulator.World`; the walks are known to be free."""
+        return [replay(start, taken, self.actions) for start, taken in zip(starts, actions, strict=True)]
 
 
 def _generated(root: Path, seed: int, style: str, house_id: str) -> House:

@@ -3,12 +3,14 @@
 Axes: T actions of a walk including STOP.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Int8
 
 from eqa.envs.actions import LETTERS, Action, ActionSet
 from eqa.envs.episode import Episode, Pose
-from eqa.envs.simulator import Walk
+from eqa.envs.simulator import Walk, World
 
 
 def letters(actions: Int8[np.ndarray, " T"]) -> str:
@@ -16,8 +18,13 @@ def letters(actions: Int8[np.ndarray, " T"]) -> str:
     return "".join(LETTERS[action] for action in actions.tolist())
 
 
-def walk_of(episode: Episode, actions: ActionSet) -> Walk:
-    """The walk of an episode, replayed from its start; ValueError if it has none, or an action that is not known."""
+def walks_of(world: World, scene_id: str, episodes: Sequence[Episode]) -> list[Walk]:
+    """The walks of a scene's episodes, replayed there; ValueError for one without, or with an unknown action."""
+    return world.replay(scene_id, [e.start for e in episodes], [actions_of(e, world.actions) for e in episodes])
+
+
+def actions_of(episode: Episode, actions: ActionSet) -> Int8[np.ndarray, " T"]:
+    """The actions of an episode's walk from its start; ValueError if it has none, or an action that is not known."""
     if episode.walk is None or episode.start is None:
         raise ValueError(
             f"episode {episode.episode_id!r}: has no walk; python scripts/make_questions.py makes sets that do"
@@ -27,7 +34,7 @@ def walk_of(episode: Episode, actions: ActionSet) -> Walk:
         raise ValueError(
             f"episode {episode.episode_id!r}: walk: expected the actions {actions.names}, got {episode.walk}"
         )
-    return replay(episode.start, ids, actions)
+    return ids
 
 
 def replay(start: Pose, taken: Int8[np.ndarray, " T"], actions: ActionSet) -> Walk:

@@ -24,10 +24,10 @@ from eqa.data.demonstrations.human import HumanWalk, join_walks, load_walks, sav
 from eqa.data.demonstrations.spawn_settings import RANDOM, WITH_HISTORY
 from eqa.data.demonstrations.storage import Recording
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import Action, ActionSet
+from eqa.envs.actions import Action
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, target_shares, walk_metrics
-from eqa.envs.navigation.walk import walk_of
+from eqa.envs.navigation.walk import walks_of
 from eqa.envs.simulator import Goal, Simulator, World
 from eqa.envs.task import Task as Walking
 from eqa.envs.task import Trajectories
@@ -49,11 +49,12 @@ class Task:
     episode: Episode
     spawn: str
 
-    def history(self, actions: ActionSet) -> Float64[np.ndarray, "H 4"]:
+    def history(self, world: World) -> Float64[np.ndarray, "H 4"]:
         """Poses of the walk up to the spawn, without the spawn; none at a random one."""
         if self.spawn == "random":
             return np.empty((0, 4))
-        return walk_of(self.episode, actions).poses[: -self.episode.spawns[self.spawn].num_actions]
+        (walk,) = walks_of(world, self.episode.scene_id, [self.episode])
+        return walk.poses[: -self.episode.spawns[self.spawn].num_actions]
 
 
 def tasks_of(episodes: Sequence[Episode], spawn: str, *, seed: int) -> list[Task]:
@@ -131,7 +132,7 @@ class Game:
     def history(self, first: int = 0) -> dict:
         """The number of views on the way to the spawn, 0 at a random one, and some from `first` on as pictures."""
         self._expect(READY)
-        poses = self.tasks[0].history(self.world.actions)
+        poses = self.tasks[0].history(self.world)
         return {"num": len(poses), "frames": pictures(self.simulator, poses[first : first + AT_ONCE])}
 
     def begin(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from eqa.envs.actions import LETTERS
 from eqa.envs.annotations import PALETTE
 from eqa.envs.episode import Episode
-from eqa.envs.navigation.walk import walk_of
+from eqa.envs.navigation.walk import walks_of
 from eqa.envs.reading import named, parsed, read_lines
 from eqa.envs.rendering.plan_labels import middle_of, smallest_first
 from eqa.envs.simulator import Simulator, World
@@ -128,7 +128,10 @@ class Replays:
         if episode is None or not episode.walk or spawn not in (episode.spawns or ()):
             return None
         left = episode.spawns[spawn].num_actions
-        return None if left is None else walk_of(episode, self.world.actions).poses[-left:].round(3).tolist()
+        if left is None:
+            return None
+        (walk,) = walks_of(self.world, episode.scene_id, [episode])
+        return walk.poses[-left:].round(3).tolist()
 
     def _plan(self, scene_id: str, target: int | None) -> dict:
         """The scene from above, to draw: outlines and lines in metres, and the box around them."""

@@ -7,7 +7,8 @@ import pytest
 
 from eqa.envs.actions import HOUSE_ACTIONS, ActionSet
 from eqa.envs.episode import Episode, Spawn
-from eqa.envs.navigation.walk import letters, replay, walk_of
+from eqa.envs.navigation.walk import letters, replay
+from tests.helpers.free_walks import walk_of
 
 FLYING = ActionSet(("forward", "left", "right", "stop", "up", "down"), step_m=10.0, turn_rad=pi / 6, climb_m=2.5)
 

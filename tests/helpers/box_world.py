@@ -15,6 +15,7 @@ from eqa.data.source import Source
 from eqa.envs.actions import LETTERS, Action, ActionSet
 from eqa.envs.annotations import PALETTE, Annotations, Region, Thing
 from eqa.envs.episode import PLAN, Episode, Pose, Spawn
+from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, Walk
 from eqa.models.encoders.features import FeatureExtractor
@@ -132,10 +133,13 @@ def away(goal: Goal, pose: np.ndarray) -> float:
 class BoxWorld:
     """Implements `envs.simulator.World`."""
 
-    actions, identity, camera = ACTIONS, "boxes", Camera()
+    actions, identity, camera, coordinate_frames = ACTIONS, "boxes", Camera(), ("house",)
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> BoxSimulator:
         return BoxSimulator(scene_ids, num_agents, camera or self.camera)
+
+    def missing(self, scene_ids) -> set[str]:
+        return set()
 
     def annotations(self, scene_id: str) -> Annotations:
         def square(low: Sequence[float], high: Sequence[float]) -> tuple:
@@ -158,6 +162,9 @@ class BoxWorld:
 
     def planners(self, scene_id: str, goals: Sequence[Goal]) -> list[Callable[[Pose], Walk]]:
         return [lambda start, goal=goal: plan(scene_id, goal, start) for goal in goals]
+
+    def replay(self, scene_id: str, starts: Sequence[Pose], actions: Sequence[np.ndarray]) -> list[Walk]:
+        return [replay(start, taken, ACTIONS) for start, taken in zip(starts, actions, strict=True)]
 
 
 def plan(scene_id: str, goal: Goal, start: Pose) -> Walk:

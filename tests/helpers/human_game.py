@@ -11,11 +11,11 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Episode
 from eqa.envs.house.simulator import HouseWorld
-from eqa.envs.navigation.walk import walk_of
 from eqa.models.encoders.cnn import Encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.evaluation.human import Game, tasks_of
 from eqa.models.evaluation.replays import Replays
+from tests.helpers.free_walks import walk_of
 from tests.helpers.small_house import small_house
 from tests.models.evaluation.test_evaluate import episode
 

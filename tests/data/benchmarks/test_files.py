@@ -135,7 +135,7 @@ def test_frames_without_a_world_can_be_read_but_not_played(tmp_path: Path) -> No
     write_mp3d_eqa(tmp_path / "val.json.gz", scans, vocabulary=Vocabulary.of(scans))
     source = MP3DEQA(path=tmp_path / "val.json.gz", world=world())
     assert source.episodes("val")[0].scene_id == scans[0].scene_id
-    with pytest.raises(ValueError, match="got 'habitat' .*scans of Matterport3D need a world of their own"):
+    with pytest.raises(ValueError, match="got 'habitat' .*about scans, in which env=habitat"):
         source.world  # noqa: B018
 
 

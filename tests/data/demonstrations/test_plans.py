@@ -11,13 +11,13 @@ from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.simulator import HouseSimulator, HouseWorld
 from eqa.envs.metrics import target_shares
-from eqa.envs.navigation.walk import walk_of
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.simulator import Goal
 from eqa.models.agents.agent import EpisodeBatch
 from eqa.models.agents.oracles import BestViewAgent, ShortestPathAgent
 from tests.helpers.episode_batches import batch_of
+from tests.helpers.free_walks import walk_of
 from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 

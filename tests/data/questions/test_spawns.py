@@ -14,8 +14,8 @@ from eqa.envs.house.catalog import load_catalog
 from eqa.envs.metrics import inside_polygon
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
 from eqa.envs.navigation.floor import distance_fields, distances_at
-from eqa.envs.navigation.walk import walk_of
 from eqa.envs.simulator import Goal
+from tests.helpers.free_walks import walk_of
 from tests.helpers.poses import on_floor
 from tests.helpers.small_house import small_house
 

@@ -18,11 +18,11 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.episode import PLAN, Episode
 from eqa.envs.house.simulator import HouseWorld
-from eqa.envs.navigation.walk import walk_of
 from eqa.models.evaluation.human import AT_ONCE, Game, collect, picture, shaded, tasks_of
 from eqa.models.evaluation.replays import Replays
 from eqa.models.evaluation.run_tables import results_table
 from eqa.models.learning.imitation import NavigatorImitation
+from tests.helpers.free_walks import walk_of
 from tests.helpers.human_game import CONFIGURATION, episodes, make_game, make_replays
 from tests.helpers.small_house import small_house
 
@@ -69,7 +69,7 @@ def test_the_history_is_the_walk_up_to_the_spawn_and_a_random_spawn_has_none(tmp
     assert {part["num"] for part in parts} == {num} and sum(len(part["frames"]) for part in parts) == num
     seen = game.simulator.renderer.render(np.zeros(1, np.int32), walked.poses[AT_ONCE : AT_ONCE + 1])["rgb"][0]
     assert num > AT_ONCE and parts[1]["frames"][0] == picture(seen, "JPEG")
-    assert np.array_equal(game.tasks[0].history(HOUSE_ACTIONS), walked.poses[:-10])
+    assert np.array_equal(game.tasks[0].history(game.world), walked.poses[:-10])
     assert make_game(tmp_path, "random").history() == {"num": 0, "frames": []}
 
 

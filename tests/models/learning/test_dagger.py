@@ -14,7 +14,6 @@ from eqa.data.demonstrations.storage import Demonstrations
 from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.house.simulator import HouseSimulator
 from eqa.envs.navigation.action_search import costs_to_go
-from eqa.envs.navigation.walk import walk_of
 from eqa.envs.simulator import Goal
 from eqa.models.learning.callbacks import StageProgress
 from eqa.models.learning.dagger import DaggerData, OwnWalks, some_houses
@@ -23,6 +22,7 @@ from eqa.models.navigators.baselines import Lstm
 from eqa.models.navigators.navigator import flat_decisions
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.pacman_targets import list_decisions
+from tests.helpers.free_walks import walk_of
 from tests.helpers.small_house import small_house
 from tests.models.evaluation.test_evaluate import Source, episode, small_source
 
