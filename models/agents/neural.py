@@ -27,6 +27,7 @@ from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
 from eqa.models.encoders.resnet import FrozenResidualEncoder, ResidualEncoder
 from eqa.models.navigators.action_selection import checked_odds
 from eqa.models.navigators.baselines import Lstm, Reactive
+from eqa.models.navigators.learned_stop import LearnedStop
 from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.transformer import Transformer
 from eqa.models.registry import current_name, describe, rebuild
@@ -34,7 +35,11 @@ from eqa.models.registry import current_name, describe, rebuild
 NAVIGATORS = (Pacman, Reactive, Lstm, Transformer)
 ANSWERERS = (Answerer, SpatialAttentionAnswerer, NamingAnswerer)
 # Parts of an agent and their possible classes; `rebuild` knows the classes that have been imported.
-PARTS = {"encoder": (Encoder, ResidualEncoder, Backbone), "navigator": NAVIGATORS, "answerer": ANSWERERS}
+PARTS = {
+    "encoder": (Encoder, ResidualEncoder, Backbone),
+    "navigator": (*NAVIGATORS, LearnedStop),
+    "answerer": ANSWERERS,
+}
 FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"

@@ -118,6 +118,11 @@ class NavigatorReinforcement(pl.LightningModule):
         if temperature is not None:
             arguments["stop_odds"] = 1.0
         self.navigator, self.reference = (REGISTRY[navigator["class"]](**arguments) for _ in range(2))
+        if not self.navigator.draws:
+            raise ValueError(
+                f"navigator: expected one that draws its actions, got {navigator['class']}; begin with the agent that "
+                "learned when to stop after it"
+            )
         if not self.navigator.can_stop:
             raise ValueError(f"navigator: expected one that can stop, got {navigator['class']} with stop=False")
         self.answerer = REGISTRY[answerer["class"]](**answerer["arguments"])
@@ -166,14 +171,14 @@ class NavigatorReinforcement(pl.LightningModule):
         rollout = rollouts(self.navigator, self.answerer, batch)
         with rollouts.clock("learn"):
             figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
-        earned = _figures(rollout)
+        earned = rollout_figures(rollout)
         self.latest = {f"train/{name}": float(earned[name]) for name in ("reward", "success", "d_delta")}
         self._log_figures("train", {**earned, **figures}, len(batch["rows"]))
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         data = self.trainer.datamodule
         rollout = data.rollouts["val"](self.navigator, self.answerer, batch)
-        self._log_figures("val", _figures(rollout), len(batch["rows"]))
+        self._log_figures("val", rollout_figures(rollout), len(batch["rows"]))
         shown = self.current_epoch % self.hparams.draw_every == 0
         if batch_idx == 0 and shown and self.trainer.is_global_zero:
             folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
@@ -349,7 +354,7 @@ def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor
     return logs.gather(1, decisions.target[:, None]).squeeze(1)
 
 
-def _figures(rollout: Rollout) -> dict[str, Tensor]:
+def rollout_figures(rollout: Rollout) -> dict[str, Tensor]:
     """Figures of a rollout for the logs, each a mean over its episodes."""
     distances, right = torch.from_numpy(rollout.distances_m), rollout.correct & rollout.stopped
     seen = {} if rollout.seen is None else {"seen": rollout.seen.float().mean()}

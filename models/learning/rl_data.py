@@ -25,6 +25,7 @@ class RolloutData(pl.LightningDataModule):
 
     - An epoch has `updates` updates.
     - `checkpoint` and `base_name` choose the agent to begin with, see `models.agents.checkpoints.fitting_agent`.
+    - `max_steps` are the actions of a walk in training, the world's number by default.
     - Validation walks `val_questions` of val at T-10 and T-30 as evaluation does, with the likeliest actions. If spawns
       have a `random_heading`, it walks these as well; if all have, these alone.
 
@@ -47,6 +48,7 @@ class RolloutData(pl.LightningDataModule):
         min_active_share: float,
         spawn: Mapping,
         rewards: Mapping,
+        max_steps: int | None = None,
     ) -> None:
         super().__init__()
         sizes = {"samples": samples, "houses": houses, "updates": updates, "val_questions": val_questions}
@@ -57,7 +59,7 @@ class RolloutData(pl.LightningDataModule):
         self.questions, self.samples, self.houses, self.updates = questions, samples, houses, updates
         self.val_questions, self.num_envs, self.min_active_share = val_questions, num_envs, min_active_share
         self.agent: NeuralAgent | None = None  # from setup on
-        self.spawn, self.rewards = SpawnCurriculum(**spawn), Rewards(**rewards)
+        self.spawn, self.rewards, self.max_steps = SpawnCurriculum(**spawn), Rewards(**rewards), max_steps
 
     def prepare_data(self) -> None:
         self.source.build()
@@ -80,6 +82,7 @@ class RolloutData(pl.LightningDataModule):
                 min_active_share=self.min_active_share if split == "train" else 0.0,
                 sample=split == "train",
                 keep_frames=split == "val",
+                max_steps=self.max_steps if split == "train" else None,
             )
             for split, demos in self.demos.items()
         }

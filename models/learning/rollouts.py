@@ -62,6 +62,7 @@ class Rollout:
     stopped: Bool[Tensor, " M"]
     correct: Bool[Tensor, " M"]  # for the answer at the end, with or without STOP
     seen: Bool[Tensor, " M"] | None  # the last view shows the target; None if that earns nothing
+    shown: Bool[Tensor, "M S1"] | None  # so does the view at each own pose
     truncated: Bool[Tensor, " M"]  # a straggler that was not waited for
     facts: Float32[Tensor, "M T K"]  # what the simulator knows at each own step, `models.learning.critic.FACTS`
     distances_m: Float64[np.ndarray, "M S1"]  # at each own pose, the spawn included; the last one goes on
@@ -109,7 +110,8 @@ class Rollouts:
 
     `min_active_share` is the least share of active environments once no episode is left to begin. With fewer the rest
     is cut off; 0 waits for all. With `sample` the navigator samples its actions, else it takes the likeliest. Features
-    of frames are forgotten with the batch (25 kB each), unless `keep_frames`, for a batch that comes again.
+    of frames are forgotten with the batch (25 kB each), unless `keep_frames`, for a batch that comes again. `max_steps`
+    are the world's by default.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class Rollouts:
         min_active_share: float = 0.0,
         sample: bool = True,
         keep_frames: bool = False,
+        max_steps: int | None = None,
     ) -> None:
         if num_envs < 1 or not 0 <= min_active_share < 1:
             raise ValueError(
@@ -132,7 +135,7 @@ class Rollouts:
         self.source, self.demos, self.vocabulary, self.rewards = source, demos, vocabulary, rewards
         self.frames = SeenFrames(extractor, demos)
         self.num_envs, self.min_active_share, self.sample, self.clock = num_envs, min_active_share, sample, Clock()
-        self.keep_frames = keep_frames
+        self.keep_frames, self.max_steps = keep_frames, max_steps
         self.num_steps = 0  # taken so far
 
     @torch.no_grad()
@@ -143,7 +146,7 @@ class Rollouts:
         episodes = [self.demos.episodes[row] for row in spawns["rows"].tolist()]
         with self.clock("scenes"):
             simulator, scenes = enter(self.source.world, [e.scene_id for e in episodes])
-            task = Task(simulator, clock=self.clock)
+            task = Task(simulator, max_steps=self.max_steps, clock=self.clock)
             goals = [Goal.of(e) for e in episodes]
             task.begin(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
         targets = np.array([e.target_object for e in episodes])
@@ -223,6 +226,7 @@ class Rollouts:
             stopped=torch.from_numpy(stopped).to(device),
             correct=correct,
             seen=None if seen is None else torch.from_numpy(seen).to(device),
+            shown=None if seen is None else torch.from_numpy(views >= LEAST_SHARE).to(device),
             truncated=torch.from_numpy(np.isin(who, cut)).to(device),
             facts=torch.from_numpy(facts).to(device),
             distances_m=walked.distances_m,

@@ -50,7 +50,7 @@ RENAMED = {
     "stages.*.model.warm_up": "stages.*.model.critic_warm_up",
 }
 RENAMED_VALUES = {
-    "experiment": {"own_ends": "answerer_rollouts", "places": "spatial_attention", "rl_ppo": "rl_finetune"},
+    "experiment": {"own_ends": "answerer_rollouts", "places": "spatial_attention", "rl_ppo": "ppo"},
     "stage@stages.*": {"own_ends": "answerer_rollouts", "practice": "reinforce"},
     "stages.*.model.baseline": {"running": "moving_average", "samples": "rloo"},
     "stages.*.model.answerer": {"PlacesAnswerer": "SpatialAttentionAnswerer"},
@@ -185,6 +185,7 @@ RULES: dict[str, Rule] = {
     "stages.*.data.num_workers": whole(0),
     **dict.fromkeys(("stages.*.data.folder", "stages.*.data._target_"), TEXT),
     "stages.*.data.base_name": TEXT.or_null,
+    "stages.*.data.max_steps": whole(2).or_null,
     "stages.*.data.*": whole(1),
     # stages: training
     "stages.*.max_epochs": whole(1),
@@ -203,9 +204,14 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys((f"stages.*.model.{n}" for n in ("entropy_weight", "kl_weight")), number(0)),
     "stages.*.model.clip_range": number(0, 1, without=[0, 1]).or_null,
     **dict.fromkeys(
-        (f"stages.*.model.{n}" for n in ("epochs", "minibatches", "microbatch_size", "draw_every")), whole(1)
+        (
+            f"stages.*.model.{n}"
+            for n in ("epochs", "minibatches", "microbatch_size", "draw_every", "batch_size", "steps")
+        ),
+        whole(1),
     ),
     "stages.*.model.critic_warm_up": whole(0),
+    "stages.*.model.longest": whole(2),
     "stages.*.model.*_weight": number(0),
     **dict.fromkeys(("stages.*.model.pixel_stride", "stages.*.model.trunk_channels"), whole(1)),
     "stages.*.model.max_grad_norm": POSITIVE,

@@ -116,6 +116,7 @@ class Navigator(nn.Module, ABC):
     keeps_state = False
     num_actions: int  # of the world that it is made for
     can_stop = True
+    draws = True  # with noise, it draws its actions
     stop_odds: float  # see `models.navigators.action_selection.choose_action`
 
     def check_actions(self, actions: ActionSet) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class RecurrentState:
-    """A dataclass of tensors, or tuples of them, whose first axis counts agents."""
+    """A dataclass of tensors, tuples of them, or other such states, whose first axis counts agents."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ def _mapped(function: Callable[..., Tensor], *states: State) -> State:
     def one(*values: object) -> object:
         if isinstance(values[0], tuple):
             return tuple(function(*tensors) for tensors in zip(*values, strict=True))
-        return function(*values)
+        return _mapped(function, *values) if isinstance(values[0], RecurrentState) else function(*values)
 
     kind = type(states[0])
     return kind(**{f.name: one(*(getattr(state, f.name) for state in states)) for f in fields(kind)})

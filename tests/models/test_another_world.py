@@ -99,7 +99,7 @@ def test_dagger_and_reinforce_go_on_from_there(imitated: tuple, tmp_path: Path) 
     )
     assert {(row["agent"], row["variant_of"]) for row in helped} == {("PACMAN+Q, DAgger", "PACMAN+Q")}
     assert len(list((tmp_path / "dagger" / "navigator" / "own_walks").glob("*.h5"))) == 2
-    walked = fitted(tmp_path / "rl", "+experiment=rl_finetune", start, "stages.navigator.model.lr=1e-3")
+    walked = fitted(tmp_path / "rl", "+experiment=ppo", start, "stages.navigator.model.lr=1e-3")
     assert {("PACMAN+Q", None), ("PACMAN-RL+Q, PPO", "PACMAN+Q")} <= {
         (row["agent"], row["finetuned_from"]) for row in walked
     }
