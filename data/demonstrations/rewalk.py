@@ -49,12 +49,12 @@ def _with_goal(world: World, episode: Episode) -> Episode:
 
 
 def _leading(world: World, scene_id: str, episodes: Sequence[Episode]) -> list[bool]:
-    """True for episodes whose stored walk ends in its goal here."""
+    """True for episodes whose stored walk ends in its goal here, and keeps to where agents can be."""
     stored = [n for n, episode in enumerate(episodes) if episode.walk is not None]
     walks = walks_of(world, scene_id, [episodes[n] for n in stored])
-    ends = [walk.poses[-1:] for walk in walks]
-    distances = world.distances(scene_id, [Goal.of(episodes[n]) for n in stored], ends) if stored else []
-    reached = {n for n, distance in zip(stored, distances, strict=True) if distance[0] == 0}
+    goals, poses = [Goal.of(episodes[n]) for n in stored], [walk.poses for walk in walks]
+    distances = world.distances(scene_id, goals, poses) if stored else []
+    reached = {n for n, way in zip(stored, distances, strict=True) if way[-1] == 0 and np.isfinite(way).all()}
     return [n in reached for n in range(len(episodes))]
 
 

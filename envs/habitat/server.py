@@ -27,6 +27,8 @@ SENSORS = {"rgb": "COLOR", "depth": "DEPTH", "instance_id": "SEMANTIC"}
 FORWARD, LEFT, RIGHT, STOP = range(4)
 FREE, NOT_NAVIGABLE, OTHER_ISLAND = range(3)
 NEAR_M = 0.5  # height between a pose and the navmesh, habitat-sim's own bound
+LARGE = 0.1  # share of the largest island's area
+BESIDE_M = 0.05  # a navmesh's outline is simplified
 GOALS_KEPT = 256
 SHORT = 1e-5  # square metres by which a free move may be too short, habitat-sim's own
 BODY_M = 0.5  # height of an agent's middle: it is in the region that has that point
@@ -82,7 +84,7 @@ class Scene:
         return sensor
 
     def _find_floor(self):
-        """Loads or makes the navmesh, and finds its largest island, where agents walk."""
+        """Loads or makes the navmesh, and finds its large islands: storeys to walk on, but no tops of tables."""
         given = self.given
         if given["navmesh"] == "made":
             made = self.sim.NavMeshSettings()
@@ -98,8 +100,9 @@ class Scene:
             )
         else:
             self._check_body()
-        self.island = max(range(self.finder.num_islands), key=self.finder.island_area, default=-1)
-        if self.island < 0:
+        areas = [self.finder.island_area(n) for n in range(self.finder.num_islands)]
+        self.islands = [n for n, area in enumerate(areas) if area >= LARGE * max(areas)]
+        if not self.islands:
             raise ValueError(f"navmesh: nobody can walk in {self.path}, its navmesh has no area")
 
     def _check_body(self):
@@ -133,13 +136,14 @@ class Scene:
 
     def fits(self, poses):
         """FREE for each pose at which an agent can stand, else NOT_NAVIGABLE or OTHER_ISLAND."""
-        found = np.full(len(poses), FREE)
-        for n, point in enumerate(poses[:, :3].astype(np.float32)):
-            if not self.finder.is_navigable(point, NEAR_M):
-                found[n] = NOT_NAVIGABLE
-            elif self.finder.get_island(point) != self.island:
-                found[n] = OTHER_ISLAND
-        return found.tolist()
+        return [self._fits(pose) for pose in poses]
+
+    def _fits(self, pose):
+        """As `fits`, for one pose. The nearest floor may be the top of low furniture, on an island of its own."""
+        place = self._snapped(pose)
+        if place is not None and np.hypot(*(place - pose[:3])[[0, 2]]) < BESIDE_M and abs(place[1] - pose[1]) < NEAR_M:
+            return FREE
+        return OTHER_ISLAND if self.finder.is_navigable(pose[:3].astype(np.float32), NEAR_M) else NOT_NAVIGABLE
 
     def move(self, poses, actions):
         """Poses after one action each, and 1 for each step that ran into something."""
@@ -177,9 +181,11 @@ class Scene:
         return start if moved.dot() + SHORT < asked.dot() else reached
 
     def _snapped(self, pose):
-        """The place on the navmesh at a pose; None if there is none."""
-        point = _floats(self.finder.snap_point(np.array(pose[:3], np.float32)))
-        return point if np.isfinite(point).all() else None
+        """The place on a large island nearest to a pose; None if there is none."""
+        asked = np.array(pose[:3], np.float32)
+        found = [_floats(self.finder.snap_point(asked, island)) for island in self.islands]
+        found = [point for point in found if np.isfinite(point).all()]
+        return min(found, key=lambda point: np.linalg.norm(point - pose[:3]), default=None)
 
     def distances(self, goals, poses):
         """Geodesic metres from each pose into the goal at the same index; inf if no way leads there."""
@@ -205,7 +211,7 @@ class Scene:
         It ends within the goal's radius of the nearest point, and looks along that point's heading, up to turn_rad.
         """
         path = self._path(goal, start)
-        if not np.isfinite(path.geodesic_distance):
+        if self._fits(start) != FREE or not np.isfinite(path.geodesic_distance):
             return None
         view = _poses(goal[0])[path.closest_end_point_index]
         actions = self._steps_to(view, goal[1], start)
@@ -347,7 +353,9 @@ class Server:
         return after.tobytes(), refused.tolist(), distances.tobytes(), self.scene.regions_at(after)
 
     def distances(self, goals, poses):
-        return self.scene.distances(goals, _poses(poses)).tobytes()
+        poses = _poses(poses)
+        stands = np.array(self.scene.fits(poses)) == FREE
+        return np.where(stands, self.scene.distances(goals, poses), np.inf).tobytes()
 
     def walk(self, goal, start):
         found = self.scene.walk(goal, _poses(start)[0])

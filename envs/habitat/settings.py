@@ -11,6 +11,7 @@ from eqa.envs.files import fingerprint
 from eqa.envs.rendering.camera import Camera
 
 COLLISIONS = ("stop", "slide", "refuse")
+VERSION = "habitat-1"  # raise with every change of walks or frames
 NAVMESHES = ("file", "made")
 PREFIX = "data/scene_datasets/"  # of scene ids: habitat-lab replaces it by its scenes_dir
 STAGE = ".stage_config.json"  # suffix of an exported house's name: habitat-sim takes such a file for a scene
@@ -74,7 +75,7 @@ class HabitatSettings:
         seen = ("camera", "actions", "radius_m", "height_m", "navmesh", "collisions")
         raster = ("cell_size_m", "cell_height_m", "climb_m") if self.navmesh == "made" else ()
         parts = {name: value for name, value in asdict(self).items() if name in (*seen, *raster)}
-        return f"habitat-{fingerprint(parts)}"
+        return f"{VERSION}-{fingerprint(parts)}"
 
     @property
     def for_server(self) -> Mapping:

@@ -174,7 +174,7 @@ class HabitatSimulator:
     ) -> None:
         """Puts agents at poses and gives each its goal.
 
-        ValueError, before anything changes, for a pose off the navmesh or off its largest island, and for a goal that
+        ValueError, before anything changes, for a pose off the navmesh or on a small island of it, and for a goal that
         cannot be reached from it.
         """
         if not len(agents) == len(scenes) == len(poses) == len(goals):
@@ -203,7 +203,7 @@ class HabitatSimulator:
         """ValueError for a pose where no agent can stand, or from which its goal cannot be reached."""
         at = tuple(round(float(part), 3) for part in pose)
         if state != FREE:
-            why = "is off the navmesh" if state == NOT_NAVIGABLE else "is on another island than the largest"
+            why = "is off the navmesh" if state == NOT_NAVIGABLE else "is on a small island, such as a table"
             raise ValueError(f"{scene_id}: an agent cannot stand at {at}, it {why}; start it on free floor")
         if not np.isfinite(distance):
             raise ValueError(f"{scene_id}: no way leads from {at} to the goal, which is on another island")

@@ -103,9 +103,9 @@ class PathFinder:
         x, _, z = _floats(point)
         return _island(x, z)
 
-    def snap_point(self, point):
+    def snap_point(self, point, island_index):
         x, _, z = _floats(point)
-        return np.array([x, HIGH_M, z] if _island(x, z) >= 0 else [math.nan] * 3, np.float32)
+        return np.array([x, HIGH_M, z] if _island(x, z) == island_index else [math.nan] * 3, np.float32)
 
     def try_step_no_sliding(self, start, end):
         start, end = _floats(start), _floats(end)
