@@ -7,6 +7,7 @@ Axes: N agents, M of them, K scenes, V views, P poses, T actions of a walk.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -73,12 +74,16 @@ class HabitatWorld:
         return self._scenes[self.camera]
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> "HabitatSimulator":
-        """See `envs.simulator.World`; ValueError for a scene that is not there."""
+        """See `envs.simulator.World`; ValueError for a scene that is not there.
+
+        Another camera has a process of its own. Its pixels have one sample, as habitat-sim draws.
+        """
         for scene_id in scene_ids:
             self.settings.scene_path(scene_id)
-        if camera not in (None, self.camera):
-            raise ValueError(f"camera: expected the world's, {self.camera}, got {camera}; set env.camera")
-        return HabitatSimulator(self.scenes, scene_ids, num_agents=num_agents)
+        seen = self.camera if camera is None else replace(camera, samples=1)
+        if seen not in self._scenes:
+            self._scenes[seen] = Scenes(replace(self.settings, camera=seen, processes=1))
+        return HabitatSimulator(self._scenes[seen], scene_ids, num_agents=num_agents)
 
     def missing(self, scene_ids: Iterable[str]) -> set[str]:
         """See `envs.simulator.World`: scenes whose files are not below `HabitatSettings.scenes`."""

@@ -78,6 +78,12 @@ def test_agents_of_two_scenes_move_and_see_from_their_own_poses(world: HabitatWo
     assert len(world.scenes.processes) == 2
 
 
+def test_another_camera_sees_the_same_places_in_a_process_of_its_own(world: HabitatWorld) -> None:
+    large = world.open(SCENES[:1], num_agents=1, camera=Camera(height_px=32, width_px=40, samples=2))
+    assert large.look(np.array([0]), np.array([START]))["rgb"].shape == (1, 32, 40, 3)
+    assert placed(world, SCENES[0]).observe()["rgb"].shape == (1, 16, 24, 3)
+
+
 def test_more_views_than_a_process_holds_come_in_their_order(world: HabitatWorld) -> None:
     simulator = world.open(SCENES, num_agents=1)
     poses = np.array([(0.1 * n, 0.0, 1.0, 0.0) for n in range(75)])
