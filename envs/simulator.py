@@ -6,7 +6,7 @@ torch tensors on its device. Those on the CPU share their memory with NumPy.
 Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, y, z, heading_rad), see `envs.episode`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import pi
 from typing import Protocol, runtime_checkable
@@ -169,6 +169,24 @@ class World(Protocol):
     def replay(self, scene_id: str, starts: Sequence[Pose], actions: Sequence[Int8[np.ndarray, " _"]]) -> list[Walk]:
         """The walk that known actions make from each start, STOP included."""
         ...
+
+
+def check_reset(agents: Sized, scenes: Sized, poses: Sized, goals: Sized) -> None:
+    """ValueError unless each agent that a simulator resets has a scene, a pose and a goal."""
+    if not len(agents) == len(scenes) == len(poses) == len(goals):
+        raise ValueError(
+            f"reset: expected as many scenes, poses and goals as agents, got {len(scenes)}, {len(poses)}, {len(goals)} "
+            f"for {len(agents)}"
+        )
+
+
+def checked_actions(actions: Tensor | np.ndarray, *, num_agents: int, known: ActionSet) -> Int64[np.ndarray, " N"]:
+    """Actions of all agents of a simulator; ValueError for another number of them, and for an unknown id."""
+    actions = torch.as_tensor(actions)
+    whole = actions.shape == (num_agents,) and not (actions.is_floating_point() or actions.dtype == torch.bool)
+    if not whole or not ((actions >= 0) & (actions < len(known))).all():
+        raise ValueError(f"actions: expected {num_agents} whole numbers from 0 to {len(known) - 1}, got {actions!r}")
+    return actions.cpu().numpy().astype(np.int64)
 
 
 def enter(world: World, scene_ids: Sequence[str]) -> tuple[Simulator, Int64[np.ndarray, " N"]]:

@@ -16,7 +16,7 @@ from eqa.envs.simulator import Goal, World
 
 
 def walked_in(world: World, episodes: Sequence[Episode], *, title: str) -> list[Episode]:
-    """Those of the episodes that can be walked there, with their walks; it prints how many were kept, and why not."""
+    """Those of the episodes that can be walked there, with their walks. It prints how many are walked anew."""
     by_scene: dict[str, list[Episode]] = {}
     for episode in episodes:
         by_scene.setdefault(episode.scene_id, []).append(_with_goal(world, episode))

@@ -32,7 +32,7 @@ TRIES = 2
 BYTES_A_PIXEL = 3 + 4 + 4
 QUIET = {"HABITAT_SIM_LOG": "quiet", "MAGNUM_LOG": "quiet"}
 LAST_WORDS = 400  # characters of what a process wrote before it died
-INSTALL = "conda create -n habitat python=3.9 habitat-sim headless -c conda-forge -c aihabitat"
+INSTALL = "conda create -n habitat python=3.12 habitat-sim headless -c conda-forge -c aihabitat"
 
 
 @dataclass(slots=True)
@@ -149,6 +149,7 @@ class SceneProcess:
         self.process.wait()
         self.pipe.close()
         self.log.close()
+        self.memory.close()
 
 
 class Scenes:

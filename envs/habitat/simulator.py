@@ -24,7 +24,7 @@ from eqa.envs.habitat.processes import CAPACITY, Question, Scenes
 from eqa.envs.habitat.server import FREE, NOT_NAVIGABLE
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.simulator import Goal, Planner, Walk
+from eqa.envs.simulator import Goal, Planner, Walk, check_reset, checked_actions
 
 IMAGES = ("rgb", "depth", "instance_id")
 SCENES_KEPT = 1024
@@ -182,11 +182,7 @@ class HabitatSimulator:
         ValueError, before anything changes, for a pose off the navmesh or on a small island of it, and for a goal that
         cannot be reached from it.
         """
-        if not len(agents) == len(scenes) == len(poses) == len(goals):
-            raise ValueError(
-                f"reset: expected as many scenes, poses and goals as agents, got {len(scenes)}, {len(poses)}, "
-                f"{len(goals)} for {len(agents)}"
-            )
+        check_reset(agents, scenes, poses, goals)
         plain = [_plain_goal(goal) for goal in goals]
         asked = [
             (rows, Question(self.scene_ids[k], "fits", (_bytes(poses[rows]), [plain[n] for n in rows])))
@@ -215,11 +211,7 @@ class HabitatSimulator:
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
         """Moves every agent; True for moves that ran into something. ValueError for an unknown id."""
-        actions = torch.as_tensor(actions).cpu().numpy().astype(np.int64)
-        if actions.shape != (self.num_agents,) or not ((actions >= 0) & (actions < len(self.actions))).all():
-            raise ValueError(
-                f"actions: expected {self.num_agents} whole numbers from 0 to {len(self.actions) - 1}, got {actions!r}"
-            )
+        actions = checked_actions(actions, num_agents=self.num_agents, known=self.actions)
         self._check_ready(np.arange(self.num_agents))
         refused = np.zeros(self.num_agents, np.bool_)
         moving = np.flatnonzero(actions != self.actions.names.index("stop"))

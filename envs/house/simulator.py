@@ -43,7 +43,7 @@ from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
-from eqa.envs.simulator import Goal, Planner, Walk
+from eqa.envs.simulator import Goal, Planner, Walk, check_reset, checked_actions
 
 ENV_ID = "EQA-House-v1"
 HOUSES_IN_MEMORY = 1024  # 1.5 MB each; reinforcement learning returns to all of them in turns
@@ -231,11 +231,7 @@ class HouseSimulator:
         ValueError, before anything changes, for a pose where an agent cannot stand, a heading between two turns, and a
         goal that cannot be reached.
         """
-        if not len(agents) == len(scenes) == len(poses) == len(goals):
-            raise ValueError(
-                f"reset: expected as many scenes, poses and goals as agents, got {len(scenes)}, {len(poses)}, {len(goals)} "
-                f"for {len(agents)}"
-            )
+        check_reset(agents, scenes, poses, goals)
         if not np.isin(scenes, np.arange(len(self.houses))).all():
             raise ValueError(f"scenes: expected 0 to {len(self.houses) - 1}, got {scenes}")
         headings = self.actions.heading_indices(poses[:, 3])
@@ -276,16 +272,11 @@ class HouseSimulator:
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
         """Moves every agent; True for forward moves that were refused. ValueError for an unknown id."""
-        actions = torch.as_tensor(actions)
-        whole = actions.shape == (self.num_agents,) and not (actions.is_floating_point() or actions.dtype == torch.bool)
-        if not whole or not ((actions >= 0) & (actions < len(self.actions))).all():
-            raise ValueError(
-                f"actions: expected {self.num_agents} whole numbers from 0 to {len(self.actions) - 1}, got {actions!r}"
-            )
+        actions = checked_actions(actions, num_agents=self.num_agents, known=self.actions)
         self._check_ready()
         collided = np.zeros(self.num_agents, np.bool_)
         _move(
-            self._position, self._heading, collided, actions.cpu().numpy().astype(np.int64), self._scene,
+            self._position, self._heading, collided, actions, self._scene,
             self._free, self._origin, self._cell_m, self.actions.step_x, self.actions.step_z,
         )  # fmt: skip
         return torch.from_numpy(collided)

@@ -20,7 +20,6 @@ from eqa.models.encoders.place_names import NameReader
 from eqa.models.encoders.seen_frames import SeenFrames
 
 SURE = 0.7  # mean probability of the surest places at which it stops; chosen on val
-SUREST = 4  # places of a view: the mean over all of them finds large things that are like the target
 EVERY = 4  # turns, 36 degrees: it looks at every fourth view of the circle, which overlap
 WALKING, CIRCLING, RETURNING = range(3)
 
@@ -46,7 +45,7 @@ class LookingRound(SeeingAgain):
     def reset(self, batch: EpisodeBatch) -> None:
         super().reset(batch)
         self.circle, left = batch.action_set.num_headings, batch.action_set.max_steps
-        self.asked = self.names.asked(batch.question_ids.to(self.names.layer.weight.device))[0]
+        self.asked = self.names.asked(batch.question_ids.to(self.names.layer.weight.device))
         self.left = np.full(self.num, left)  # actions
         self.phase, self.turned = np.zeros(self.num, np.int64), np.zeros(self.num, np.int64)
         self.best, self.at = np.full(self.num, -1.0), np.zeros(self.num, np.int64)
@@ -81,11 +80,9 @@ class LookingRound(SeeingAgain):
         self.way[over] = np.where(right <= left, int(Action.RIGHT), int(Action.LEFT))
 
     def sureness(self, features: Float[Tensor, "W F"], agents: Int64[np.ndarray, " W"]) -> np.ndarray:
-        """The encoder's mean probability, over the surest places of each view, of what its question asks for."""
-        places = features.float().unflatten(1, (self.names.layer.in_features, -1)).transpose(1, 2)
-        classes = self.names.logits(places)[0].softmax(2)
-        asked = torch.einsum("wpk,wk->wp", classes, self.asked[torch.from_numpy(agents)])
-        return asked.topk(min(SUREST, asked.shape[1]), 1).values.mean(1).double().cpu().numpy()
+        """See `NameReader.sureness`, of the thing that each agent's question asks for."""
+        who = torch.from_numpy(agents)
+        return self.names.sureness(features, *(part[who] for part in self.asked))[0].double().cpu().numpy()
 
     def _looks(self, agents: Int64[np.ndarray, " W"]) -> Bool[np.ndarray, " W"]:
         """True for agents that look at the view before them."""

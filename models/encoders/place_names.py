@@ -5,7 +5,8 @@ frame's map (`models.encoders.resnet.NamingHeads`). That layer stays with the we
 with it, and with the words of the vocabulary that make up those names. So it knows what a "bedside table" looks like
 before its first question.
 
-Axes: B questions, L words, V words of the vocabulary, C features of a place, K classes, O colours, R rooms.
+Axes: B questions, L words, V words of the vocabulary, C features of a place, F of a view, K classes, O
+colours, R rooms.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from eqa.data.vocabulary import SPECIALS, Vocabulary, tokenize
+
+SUREST = 4  # places of a view: the mean over all of them finds large things that are like the target
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,16 @@ class NameReader(nn.Module):
     def logits(self, places: Float[Tensor, "*axes C"]) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of classes (*axes, K), colours (*axes, O) and rooms (*axes, R)."""
         return self.layer(places).split(self.counts, dim=-1)
+
+    def sureness(
+        self, features: Float[Tensor, "B F"], asked_class: Float[Tensor, "B K"], asked_room: Float[Tensor, "B R"]
+    ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+        """The encoder's mean probability of the thing asked for over the surest places of a view, and of the room."""
+        places = features.to(self.layer.weight.dtype).unflatten(1, (self.layer.in_features, -1)).transpose(1, 2)
+        classes, _, rooms = self.logits(places)
+        things = torch.einsum("bpk,bk->bp", classes.softmax(2), asked_class)
+        sure = things.topk(min(SUREST, things.shape[1]), 1).values.mean(1)
+        return sure, torch.einsum("bpr,br->bp", rooms.softmax(2), asked_room).mean(1)
 
     def asked(self, questions: Int64[Tensor, "B L"]) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"]]:
         """Weights of the classes and of the rooms that each question asks for."""

@@ -173,16 +173,10 @@ class NavigatorReinforcement(pl.LightningModule):
             figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
         earned = rollout_figures(rollout)
         self.latest = {f"train/{name}": float(earned[name]) for name in ("reward", "success", "d_delta")}
-        self._log_figures("train", {**earned, **figures}, len(batch["rows"]))
+        log_figures(self, "train", {**earned, **figures}, len(batch["rows"]))
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        data = self.trainer.datamodule
-        rollout = data.rollouts["val"](self.navigator, self.answerer, batch)
-        self._log_figures("val", rollout_figures(rollout), len(batch["rows"]))
-        shown = self.current_epoch % self.hparams.draw_every == 0
-        if batch_idx == 0 and shown and self.trainer.is_global_zero:
-            folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
-            data.draw_plans(batch["rows"][:SHOWN].tolist(), rollout, folder)
+        validate(self, self.navigator, batch, batch_idx)
 
     def on_train_epoch_end(self) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
@@ -204,10 +198,6 @@ class NavigatorReinforcement(pl.LightningModule):
         given = self.hparams
         of_critic = [] if self.critic is None else [given.critic_lr]
         return [given.lr, *of_critic, *([given.answerer_lr] if given.answerer_lr > 0 else [])]
-
-    def _log_figures(self, stage: str, figures: dict[str, Tensor], size: int) -> None:
-        values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
-        self.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
 
     def _learn(self, rollout: Rollout, *, compare: bool) -> dict[str, Tensor]:
         """The update on one rollout; returns figures to show, with kl if it is to `compare`."""
@@ -352,6 +342,23 @@ class NavigatorReinforcement(pl.LightningModule):
 
 def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor, " S"]:
     return logs.gather(1, decisions.target[:, None]).squeeze(1)
+
+
+def validate(module: pl.LightningModule, navigator: nn.Module, batch: dict[str, Tensor], batch_idx: int) -> None:
+    """Walks a batch of val by a navigator, logs its figures for a module, and draws some walks every few epochs."""
+    data = module.trainer.datamodule
+    rollout = data.rollouts["val"](navigator, module.answerer, batch)
+    log_figures(module, "val", rollout_figures(rollout), len(batch["rows"]))
+    shown = module.current_epoch % module.hparams.draw_every == 0
+    if batch_idx == 0 and shown and module.trainer.is_global_zero:
+        folder = Path(module.trainer.default_root_dir) / "plans" / f"epoch_{module.current_epoch:02d}"
+        data.draw_plans(batch["rows"][:SHOWN].tolist(), rollout, folder)
+
+
+def log_figures(module: pl.LightningModule, stage: str, figures: dict[str, Tensor], size: int) -> None:
+    """Logs the means of a stage's figures over an epoch and all processes."""
+    values = {f"{stage}/{name}": value.float() for name, value in figures.items()}
+    module.log_dict(values, on_step=False, on_epoch=True, batch_size=size, sync_dist=True)
 
 
 def rollout_figures(rollout: Rollout) -> dict[str, Tensor]:

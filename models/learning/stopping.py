@@ -9,7 +9,6 @@ Axes: M walks, S own steps, A answers.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
@@ -17,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import last_places
-from eqa.models.learning.reinforce import SHOWN, rollout_figures
+from eqa.models.learning.reinforce import log_figures, validate
 from eqa.models.learning.rollouts import Rewards, Rollout
 from eqa.models.navigators.learned_stop import LearnedStop
 from eqa.models.registry import REGISTRY
@@ -103,7 +102,7 @@ class StopReinforcement(pl.LightningModule):
             earned = self._learn()
         self.updates += 1
         self.latest = {"train/earned": float(earned)}
-        self.log("train/earned", earned, on_step=False, on_epoch=True, batch_size=len(batch["rows"]), sync_dist=True)
+        log_figures(self, "train", {"earned": earned}, len(batch["rows"]))
 
     @torch.no_grad()
     def _what_stopping_earns(self, rollout: Rollout, given: Rewards) -> Walks:
@@ -113,7 +112,7 @@ class StopReinforcement(pl.LightningModule):
         asked = self.navigator.names.asked(questions)
         steps = min(self.hparams.longest, features.shape[1] - int(known.max()))
         distances = torch.from_numpy(rollout.distances_m).to(features.device)
-        seen = [self.navigator.sureness(features[who, known + t], *asked) for t in range(steps)]
+        seen = [self.navigator.names.sureness(features[who, known + t], *asked) for t in range(steps)]
         earned = []
         for t in range(steps):
             worth = given.nearer * (distances[:, 0] - distances[:, t]) - given.action * t
@@ -150,14 +149,8 @@ class StopReinforcement(pl.LightningModule):
         return torch.stack(means).mean()
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        data = self.trainer.datamodule
-        walker = self.navigator if self.updates else data.agent.navigator
-        rollout = data.rollouts["val"](walker, self.answerer, batch)
-        values = {f"val/{name}": value.float() for name, value in rollout_figures(rollout).items()}
-        self.log_dict(values, on_step=False, on_epoch=True, batch_size=len(batch["rows"]), sync_dist=True)
-        if batch_idx == 0 and self.current_epoch % self.hparams.draw_every == 0 and self.trainer.is_global_zero:
-            folder = Path(self.trainer.default_root_dir) / "plans" / f"epoch_{self.current_epoch:02d}"
-            data.draw_plans(batch["rows"][:SHOWN].tolist(), rollout, folder)
+        walker = self.navigator if self.updates else self.trainer.datamodule.agent.navigator
+        validate(self, walker, batch, batch_idx)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.navigator.network.parameters(), lr=self.hparams.lr)

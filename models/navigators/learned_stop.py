@@ -21,7 +21,6 @@ from eqa.models.navigators.navigator import Decisions, Navigator
 from eqa.models.navigators.recurrent_state import RecurrentState
 from eqa.models.registry import REGISTRY, register
 
-SUREST = 4  # places of a view: the mean over all of them would find large things that are like the target
 SURE = 0.5  # from which on a view counts as one of the target
 MANY = 10  # such views
 NEVER = 1e-30  # stop_odds
@@ -129,7 +128,7 @@ class LearnedStop(Navigator):
         """See `Navigator.act`; `noise` changes nothing."""
         active = torch.ones(len(features), dtype=torch.bool, device=features.device) if active is None else active
         walker, actions = self.walker.act(state.walker, features, forced_action=forced_action, active=active)
-        sure, room = self.sureness(features, state.asked_class, state.asked_room)
+        sure, room = self.names.sureness(features, state.asked_class, state.asked_room)
         most, views = torch.maximum(state.most, sure), state.views + (sure > SURE)
         gained = torch.where(state.steps > 0, sure - state.last, torch.zeros_like(sure))
         logits = self._logits(torch.stack([sure, most, gained, views / MANY, room, state.steps / self.longest], 1))
@@ -142,16 +141,6 @@ class LearnedStop(Navigator):
 
     def planner_queried(self, state: StopState) -> Bool[Tensor, " N"] | None:
         return self.walker.planner_queried(state.walker)
-
-    def sureness(
-        self, features: Float[Tensor, "N F"], asked_class: Float[Tensor, "N K"], asked_room: Float[Tensor, "N R"]
-    ) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
-        """The encoder's mean probability of the thing asked for, over the surest places of a view, and of the room."""
-        places = features.to(self.names.layer.weight.dtype).unflatten(1, (self.names.layer.in_features, -1))
-        classes, _, rooms = self.names.logits(places.transpose(1, 2))
-        things = torch.einsum("npk,nk->np", classes.softmax(2), asked_class)
-        sure = things.topk(min(SUREST, things.shape[1]), 1).values.mean(1)
-        return sure, torch.einsum("npr,nr->n", rooms.softmax(2), asked_room) / places.shape[2]
 
     def stop_logits(self, sure: Float[Tensor, "M S"], room: Float[Tensor, "M S"]) -> Float[Tensor, "M S"]:
         """Logits of stopping at each step of whole walks that have seen this, of at most `longest` steps."""

@@ -43,7 +43,7 @@ def test_it_stops_where_whole_walks_say_and_after_the_longest_walk(
     navigator: LearnedStop, features: torch.Tensor
 ) -> None:
     asked = navigator.names.asked(QUESTIONS)
-    seen = [navigator.sureness(features[:, t], *asked) for t in range(LONGEST)]
+    seen = [navigator.names.sureness(features[:, t], *asked) for t in range(LONGEST)]
     logits = navigator.stop_logits(*(torch.stack(part, 1) for part in zip(*seen, strict=True)))
     expected = logits > 0
     expected[:, -1] = True
