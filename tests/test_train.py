@@ -110,6 +110,27 @@ def test_fine_tuning_ends_with_what_it_changed_against_its_start_as_ready_to_sto
     assert list((folder / "navigator" / "plans").glob("*/*.png"))
 
 
+def test_an_agent_learns_when_to_stop_and_its_walks_are_those_of_its_start_until_then(
+    bench: Bench, trained: Path
+) -> None:
+    folder = bench.runs / "learned_stop"
+    words = ["+experiment=rl_finetune", "scale=tiny", f"checkpoint={trained / 'agent.ckpt'}", f"hydra.run.dir={folder}"]
+    bench.run("train.py", *words, "on_finish.also_at=[]")
+    tuned, start = (
+        {(row["spawn"], row["episode_id"]): row for row in rows(folder) if row["agent"] == name}
+        for name in ("PACMAN-RL+Q, learned stop", "PACMAN+Q")
+    )
+    assert tuned.keys() == start.keys() and {row["finetuned_from"] for row in tuned.values()} == {"PACMAN+Q"}
+    for key, row in tuned.items():
+        alike = min(len(row["actions"]), len(start[key]["actions"])) - 1
+        assert row["actions"][:alike] == start[key]["actions"][:alike] and len(row["actions"]) <= 40
+        assert row["stop"] == 1
+    assert "PACMAN-RL+Q, learned stop" in (folder / "differences.md").read_text()
+    again = bench.runs / "eval_learned_stop"
+    bench.run("eval.py", f"checkpoint={folder / 'agent.ckpt'}", "scale=tiny", "lines=own", f"hydra.run.dir={again}")
+    assert [row["actions"] for row in rows(again)] == [row["actions"] for row in tuned.values()]
+
+
 def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_on_the_same_walks(
     bench: Bench, trained: Path
 ) -> None:

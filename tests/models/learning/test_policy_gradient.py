@@ -19,7 +19,7 @@ from torch import Tensor
 from eqa.envs.actions import Action
 from eqa.envs.simulator import Goal
 from eqa.models.learning import critic
-from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
+from eqa.models.learning.reinforce import NavigatorReinforcement, rollout_figures
 from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.pacman import Pacman, PacmanState
 
@@ -127,7 +127,7 @@ def walked(given: list[Course], navigator: Pacman, *, truncated: bool = False) -
         batch={"features": FRAMES[None, :longest].expand(num, -1, -1).half(), "actions": actions, "planner_queried": asked,
                "questions": questions, "loss_from": none},
         rewards=rewards.float(), answers=none, prior=torch.zeros(num, 2), last_frames=torch.zeros(num, 1, FEATURES), stopped=none > 0,
-        correct=none > 0, facts=FACTS[before], seen=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
+        correct=none > 0, facts=FACTS[before], seen=None, shown=None, truncated=torch.full((num,), truncated), distances_m=np.zeros((num, 1)),
         entered=np.zeros(num, bool), poses=[], state=state, shared=(everybody, everybody),
     )  # fmt: skip
 
@@ -372,7 +372,7 @@ def test_a_critic_is_told_where_the_goal_lies_from_where_the_agent_stands() -> N
 def test_what_an_epoch_shows_of_distances_is_from_the_spawn_to_the_end() -> None:
     rollout = walked(courses()[::20][:2], learner().navigator)
     metres = np.array([[5.0, 4.0, 2.0, 3.0], [7.0, 6.5, 6.0, 1.0]])
-    figures = _figures(replace(rollout, distances_m=metres))
+    figures = rollout_figures(replace(rollout, distances_m=metres))
     assert {name: float(figures[name]) for name in ("d_delta", "d_T", "d_min")} == {
         "d_delta": 4.0,
         "d_T": 2.0,
@@ -394,7 +394,7 @@ def test_while_the_critic_warms_up_nothing_else_learns_and_a_large_gradient_is_c
 def test_plans_of_the_first_walks_are_drawn_every_fifth_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module, data = learner(), MagicMock()
     data.rollouts = {"val": MagicMock(return_value=walked(courses()[::20], module.navigator))}
-    monkeypatch.setattr(module, "_log_figures", lambda *_: None)
+    monkeypatch.setattr(module, "log_dict", lambda *_, **__: None)
     for epoch in range(7):
         for first in (True, False):
             module.trainer = SimpleNamespace(
@@ -424,7 +424,7 @@ def test_a_step_s_figures_are_there_to_be_shown_before_the_epoch_ends(monkeypatc
     rollout = replace(rollout, distances_m=metres, stopped=ends % 2 == 0, correct=ends % 4 == 0)
     data.rollouts = {"train": MagicMock(return_value=rollout)}
     module.trainer = SimpleNamespace(datamodule=data, world_size=1)
-    monkeypatch.setattr(module, "_log_figures", lambda *_: None)
+    monkeypatch.setattr(module, "log_dict", lambda *_, **__: None)
     module.training_step({"rows": ends}, 1)
     reward, success = float(rollout.rewards.sum(1).mean()), float((ends % 4 == 0).float().mean())
     expected = {"train/reward": reward, "train/success": success, "train/d_delta": 3.5}

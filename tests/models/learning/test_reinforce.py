@@ -23,7 +23,7 @@ from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.evaluation.evaluate import Evaluation
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
 from eqa.models.learning.minibatches import Advantages, episodes, make_microbatches, own_steps
-from eqa.models.learning.reinforce import NavigatorReinforcement, _figures
+from eqa.models.learning.reinforce import NavigatorReinforcement, rollout_figures
 from eqa.models.learning.rollouts import Rewards, Rollouts
 from eqa.models.navigators.navigator import prepared
 from eqa.models.navigators.pacman import Pacman
@@ -225,7 +225,7 @@ def test_a_walk_and_what_it_earns_are_those_of_one_agent_alone(source):
         assert not walked.rewards[n, :known].any() and not walked.rewards[n, end:].any()
         assert bool(walked.correct[n]) == bool(said == right) and bool(walked.seen[n]) == bool(looked)
     assert many.num_steps == sum(lengths) and walked.counts.sum(1).tolist() == lengths and not walked.truncated.any()
-    figures = {name: float(value) for name, value in _figures(walked).items()}
+    figures = {name: float(value) for name, value in rollout_figures(walked).items()}
     ends = walked.distances_m[:, -1]
     expected = {
         "steps": np.mean(lengths), "d_0": walked.distances_m[:, 0].mean(), "d_T": ends.mean(),
