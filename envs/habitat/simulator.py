@@ -29,6 +29,7 @@ from eqa.envs.simulator import Goal, Planner, Walk, check_reset, checked_actions
 IMAGES = ("rgb", "depth", "instance_id")
 SCENES_KEPT = 1024
 LEAST_OUTLINE_M = 1e-3  # half the width of a thing without any
+SHELL = ("wall", "floor", "ceiling", "roof", "outside")  # parts of the building that are no things in it
 UNNAMED = "room"  # a region of a data set that has no names for them
 
 
@@ -91,7 +92,8 @@ class HabitatWorld:
 
     def _annotations(self, scene_id: str) -> Annotations:
         """Things and regions of a scene's semantics; colours are not known."""
-        things, regions = self.scenes.contents(scene_id)
+        named, regions = self.scenes.contents(scene_id)
+        things = [thing for thing in named if _plain(thing[1]) not in SHELL]
         outlines = [_outline(np.array(corners)[:, [0, 2]]) for *_, corners in things]
         heights = [np.array(corners)[:, 1] for *_, corners in things]
         return Annotations(

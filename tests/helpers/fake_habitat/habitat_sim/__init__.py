@@ -150,6 +150,7 @@ class Simulator:
             objects=[
                 None,
                 _thing(1, "wall_cabinet", room[0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0]),
+                _thing(3, "floor", room[0], [4.0, 0.0, 3.0], [4.0, 0.0, 3.0]),
                 _thing(2, "sofa", room[1], [6.0, 1.0, 3.0], [2.0, 1.0, 3.0]),
             ],
         )
