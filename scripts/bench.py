@@ -16,6 +16,7 @@ best, since machines are shared.
 """
 
 import argparse
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -34,35 +35,39 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.simulator import Goal
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
+from eqa.models.encoders.features import own_gpu
 from eqa.scripts.arguments import whole
 from eqa.scripts.speed.growth import add_growth
 from eqa.scripts.speed.pipeline import add_pipeline
 from eqa.scripts.speed.render import add_render, furnished_houses, measure
-from eqa.scripts.speed.rl import add_rl
+from eqa.scripts.speed.rl import add_rl, wait_for
 
 
 def bench_encode(args: argparse.Namespace) -> None:
-    encoder = load_encoder() if WEIGHTS.exists() else Encoder().eval()
+    device = own_gpu() if args.device == "auto" else torch.device(args.device)
+    encoder = (load_encoder(args.encoder) if args.encoder.exists() else Encoder().eval()).to(device)
     scenes, scene_index, poses = furnished_houses(2, args.batch)
     renderer = Renderer(Camera(encoder.height_px, encoder.width_px), ("rgb",))
     renderer.load(scenes)
-    rgb = torch.from_numpy(renderer.render(scene_index, poses)["rgb"])
+    rgb = torch.from_numpy(renderer.render(scene_index, poses)["rgb"]).to(device)
     forms = {"as trained": encoder} | {f"frozen {p}": encoder.for_inference(p) for p in ("float32", "bfloat16")}
     with torch.inference_mode():
         exact = encoder(rgb)
         for threads in args.threads:
             torch.set_num_threads(threads)
             for name, form in forms.items():
-                best, median = measure(lambda form=form: form(rgb), args.repeats)
+                best, median = measure(lambda form=form: wait_for(form(rgb).device), args.repeats)
                 error = float((form(rgb) - exact).norm() / exact.norm())
                 print(
-                    f"encode, {name}: batch {args.batch}, {threads} threads: {args.batch / best:.0f} frames/s best, "
+                    f"encode, {name}: {device}, batch {args.batch}, {threads} threads: {args.batch / best:.0f} frames/s best, "
                     f"{args.batch / median:.0f} median; relative error {error:.4f}"
                 )
 
 
 def add_encode(parts: argparse._SubParsersAction) -> None:
-    parser = parts.add_parser("encode", help="frames a second of models.encoders.cnn, with the error of each form")
+    parser = parts.add_parser("encode", help="frames a second of an encoder, with the error of each form")
+    parser.add_argument("--encoder", type=Path, default=WEIGHTS, help="its safetensors file")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, or auto: a GPU if there is one")
     parser.add_argument("--batch", type=whole(1), default=32)
     parser.add_argument("--threads", type=whole(1), nargs="+", default=sorted({1, torch.get_num_threads()}))
     parser.add_argument("--repeats", type=whole(1), default=10)

@@ -9,6 +9,11 @@ if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // int(workers))))
 
+# Networks are small, and results are compared bit for bit: tests run on the CPU. `test_gpu.py` gives its own processes
+# the GPU again.
+GPU_SEEN = os.environ.get("CUDA_VISIBLE_DEVICES")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 import pytest
 import torch
 

@@ -30,15 +30,15 @@ class NavigatorAgent(Walker):
     def reset(self, batch: EpisodeBatch) -> None:
         if batch.world is not None:
             self.navigator.check_actions(batch.world.actions)
-        device = next(self.navigator.parameters()).device
-        known = batch.question_ids.to(device), batch.features.to(device), batch.actions.to(device)
+        self.device = next(self.navigator.parameters()).device
+        known = (values.to(self.device) for values in (batch.question_ids, batch.features, batch.actions))
         self.state, self.num = self.navigator.warm_up(*known), len(batch.questions)
         self._seen: list[torch.Tensor] = []  # (N, F) at each step; 0 for agents that have stopped
         self._planned: list[torch.Tensor | None] = []  # (N,) at each step
 
     @torch.inference_mode()
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        features = self._encode(observation, agents)
+        features = self._encode(observation, agents).to(self.device)
         who = torch.from_numpy(agents).to(features.device)
         seen = features.new_zeros(self.num, features.shape[1])
         seen[who] = features

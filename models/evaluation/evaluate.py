@@ -89,7 +89,7 @@ class Evaluation:
         if agent is None:  # nobody has learned words, so all are known
             self.vocabulary = Vocabulary.of(self.demos.episodes)
         else:
-            self.vocabulary = agent.eval().vocabulary
+            self.vocabulary = agent.eval().to(extractor.device).vocabulary
         for episode in self.demos.episodes:
             self.vocabulary.encode(episode.question)
             self.vocabulary.answer_id(episode.answer)
@@ -289,7 +289,7 @@ class Evaluation:
     ) -> list[dict]:
         """The answers of an answerer to all questions; the blind baseline needs no frames."""
         questions = self.vocabulary.encode_batch([e.question for e in episodes])
-        said = answerer(features, torch.from_numpy(questions), mask).numpy()
+        said = answerer(*_where(answerer, features, torch.from_numpy(questions), mask)).float().cpu().numpy()
         return _judge(episodes, said + prior, self.vocabulary.answers)
 
     @torch.inference_mode()
@@ -298,7 +298,8 @@ class Evaluation:
     ) -> Float32[np.ndarray, "N L H W"]:
         """The share of attention that each place of each frame's map got, for each question."""
         questions = self.vocabulary.encode_batch([e.question for e in episodes])
-        return answerer.attended(features, torch.from_numpy(questions), mask).float().numpy()
+        where = _where(answerer, features, torch.from_numpy(questions), mask)
+        return answerer.attended(*where).float().cpu().numpy()
 
     def blind(self) -> list[dict]:
         """Rows of the baselines without walks: the majority answer, and the best of `models.evaluation.blind`."""
@@ -330,6 +331,12 @@ class Evaluation:
             for name, given in lines.items()
             for episode, answer in zip(episodes, given, strict=True)
         ]
+
+
+def _where(network: nn.Module, *inputs: torch.Tensor | None) -> list[torch.Tensor | None]:
+    """Inputs on the device of a network's weights, if it has any."""
+    device = next((weights.device for weights in network.parameters()), torch.device("cpu"))
+    return [None if values is None else values.to(device) for values in inputs]
 
 
 def _rows(

@@ -111,11 +111,14 @@ class AnswererRollouts(AnswererData):
             num_envs=AT_ONCE,
             sample=False,
         )
+        device = rollouts.frames.device
+        navigator = self.navigator.to(device)
         frames, nobody = None, Silent(self.num_frames, self.earlier_frames, len(self.source.vocabulary.answers))
         with progress(f"answerer rollouts, {split} {walk}", len(episodes)) as advance:
             for begin in range(0, len(episodes), AT_ONCE):
                 some = range(begin, min(begin + AT_ONCE, len(episodes)))
-                ends = rollouts(self.navigator, nobody, episodes.__getitems__(some)).last_frames.numpy()
+                spawns = {name: values.to(device) for name, values in episodes.__getitems__(some).items()}
+                ends = rollouts(navigator, nobody, spawns).last_frames.cpu().numpy()
                 if frames is None:
                     frames = file.create_dataset("frames", (len(episodes), *ends.shape[1:]), "f2")
                 frames[begin : begin + len(some)] = ends

@@ -15,6 +15,8 @@ Deviations from the released code, by choice:
 Axes: M episodes, T steps of history and walk, S decisions, C options of a decision.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -169,7 +171,7 @@ class NavigatorReinforcement(pl.LightningModule):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
         rollout = rollouts(self.navigator, self.answerer, batch)
-        with rollouts.clock("learn"):
+        with rollouts.clock("learn"), recurrent_layers_learn(self.navigator):
             figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
         earned = rollout_figures(rollout)
         self.latest = {f"train/{name}": float(earned[name]) for name in ("reward", "success", "d_delta")}
@@ -342,6 +344,17 @@ class NavigatorReinforcement(pl.LightningModule):
 
 def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor, " S"]:
     return logs.gather(1, decisions.target[:, None]).squeeze(1)
+
+
+@contextmanager
+def recurrent_layers_learn(network: nn.Module) -> Iterator[None]:
+    """Puts recurrent layers in training mode, without their dropout: cuDNN differentiates them in no other mode."""
+    layers = [(part, part.training, part.dropout) for part in network.modules() if isinstance(part, nn.RNNBase)]
+    for part, *_ in layers:
+        part.training, part.dropout = True, 0.0
+    yield
+    for part, training, dropout in layers:
+        part.training, part.dropout = training, dropout
 
 
 def validate(module: pl.LightningModule, navigator: nn.Module, batch: dict[str, Tensor], batch_idx: int) -> None:

@@ -136,7 +136,8 @@ class StopReinforcement(pl.LightningModule):
         """Steps of Adam on walks so far; returns the mean reward before each."""
         steps = min(walks.sure.shape[1] for walks in self.walks)
         sure, room, worth = (
-            torch.cat([getattr(walks, name)[:, :steps] for walks in self.walks]) for name in ("sure", "room", "earned")
+            torch.cat([getattr(walks, name)[:, :steps].to(self.device) for walks in self.walks])
+            for name in ("sure", "room", "earned")
         )
         optimizer, means = self.optimizers(), []
         for _ in range(self.hparams.steps):
@@ -149,7 +150,7 @@ class StopReinforcement(pl.LightningModule):
         return torch.stack(means).mean()
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        walker = self.navigator if self.updates else self.trainer.datamodule.agent.navigator
+        walker = self.navigator if self.updates else self.trainer.datamodule.agent.navigator.to(self.device)
         validate(self, walker, batch, batch_idx)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

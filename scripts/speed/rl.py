@@ -67,6 +67,12 @@ class FewHouses(Source):
         return {"questions": "of a bench"}
 
 
+def wait_for(device: torch.device) -> None:
+    """Returns once a GPU has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 class Watched:
     """A feature extractor that remembers the number of frames in each batch, and the largest batch."""
 
@@ -82,7 +88,8 @@ class Watched:
         """Seconds for the batches since the last time, which are forgotten."""
         begin = time.perf_counter()
         for size in self.sizes:
-            self.extractor(self.frames[:size])
+            features = self.extractor(self.frames[:size])
+            wait_for(features.device)
         self.sizes = []
         return time.perf_counter() - begin
 
@@ -94,6 +101,7 @@ class Turns(pl.Callback):
         self.watched, self.rows, self.parts = watched, [], Counter()
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
+        wait_for(module.device)
         end, rollouts = time.perf_counter(), trainer.datamodule.rollouts["train"]
         if trainer.global_step > 1:
             encoded = sum(self.watched.sizes)
@@ -173,9 +181,7 @@ def bench_rl(args: argparse.Namespace) -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     console.quiet = True
     warnings.filterwarnings("ignore", module="pytorch_lightning")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     extractor = make_extractor()
-    extractor = FeatureExtractor(extractor.encoder.to(device)) if device == "cuda" else extractor
     recordings, _ = record(args)
     with tempfile.TemporaryDirectory() as folder:
         parts = {r.episodes[0].scene_id: r for r in recordings}
@@ -184,7 +190,7 @@ def bench_rl(args: argparse.Namespace) -> None:
         source = FewHouses(Demonstrations.open(path), extractor)
         untrained(source, stops=args.stops).save(agent)
         print(
-            f"rl: updates of at least {args.walks} walks in {args.houses} houses, {device}, {torch.get_num_threads()} "
+            f"rl: updates of at least {args.walks} walks in {args.houses} houses, {extractor.device}, {torch.get_num_threads()} "
             f"threads, {args.precision}; medians of {args.repeats} beside the best, the encoder's frames alone, shares of an update's time, MB that it adds"
         )
         print(
