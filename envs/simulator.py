@@ -68,6 +68,14 @@ class Walk:
         return tuple(self.poses[-num_actions].tolist())
 
 
+class SceneFailed(RuntimeError):
+    """A simulator of another project died or hung twice at the same question about a scene."""
+
+    def __init__(self, scene_id: str, message: str) -> None:
+        super().__init__(message)
+        self.scene_id = scene_id
+
+
 Planner = Callable[[Pose], Walk]  # the shortest walk from a pose; ValueError if there is none
 
 

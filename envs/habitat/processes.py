@@ -25,6 +25,7 @@ import numpy as np
 
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.progress import console
+from eqa.envs.simulator import SceneFailed
 
 SERVER = Path(__file__).with_name("server.py")
 CAPACITY = 32  # views that a process draws at once
@@ -168,7 +169,7 @@ class Scenes:
     def ask(self, questions: Sequence[Question]) -> None:
         """Asks until all questions have their answers, scenes side by side.
 
-        ValueError for what a scene refuses. RuntimeError for a question at which two processes have died or hung.
+        ValueError for what a scene refuses. SceneFailed for a question at which two processes have died or hung.
         """
         waiting = list(questions)
         try:
@@ -230,7 +231,7 @@ class Scenes:
         return again
 
     def _failed(self, process: SceneProcess, how: str) -> list[Question]:
-        """Ends a process, and gives back its question; RuntimeError if that was its last try."""
+        """Ends a process, and gives back its question; SceneFailed if that was its last try."""
         question = process.question
         with suppress(subprocess.TimeoutExpired):  # the pipe closes a little before the process has ended
             code = process.process.wait(timeout=1 if how == "died" else 0)
@@ -239,7 +240,8 @@ class Scenes:
         self._drop(process)
         report = f"habitat-sim {how} in scene {question.scene_id!r}, asked for {question.asks!r}"
         if question.tries >= TRIES:
-            raise RuntimeError(f"{report}, {question.tries} times; it wrote: {said or 'nothing'}")
+            message = f"{report}, {question.tries} times; it wrote: {said or 'nothing'}"
+            raise SceneFailed(question.scene_id, message)
         console.print(f"[yellow]{report}; asked again in another process", soft_wrap=True)
         return [question]
 

@@ -22,8 +22,9 @@ Axes: N episodes in lockstep, S steps, T history steps, K actions, L frames that
 of their maps, F features, A answers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import torch
@@ -41,8 +42,8 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import PADDED_ACTION, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, answer_ranks, target_shares, walk_metrics
-from eqa.envs.progress import progress
-from eqa.envs.simulator import Goal, Simulator, enter
+from eqa.envs.progress import console, progress
+from eqa.envs.simulator import Goal, SceneFailed, Simulator, enter
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
 from eqa.models.agents.frontier import FrontierAgent, within_map
@@ -57,6 +58,7 @@ from eqa.models.encoders.seen_frames import SeenFrames
 from eqa.models.evaluation.blind import blind_lstm
 
 RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
+GIVEN_UP = 2  # episodes of a scene that fail alone, after which its others are not tried
 PLACES_KEPT, LEAST_SHOWN = 64, 0.001  # of an answerer's attention, in a row
 
 
@@ -83,6 +85,7 @@ class Evaluation:
         self, agent: NeuralAgent | None, source: Source, split: str, *, extractor: FeatureExtractor, lockstep: int = 48
     ) -> None:
         self.lockstep = lockstep
+        self.void: list[dict] = []  # episodes that could not be played, see `_results`
         self.agent, self.source, self.extractor, self.world = agent, source, extractor, source.world
         self.demos = source.demonstrations(split)
         self.frames = SeenFrames(extractor, self.demos)  # of the batch that is played
@@ -128,22 +131,68 @@ class Evaluation:
             own = {self.agent.name: self.agent.relations, looks_round(self.agent.name): walks}
         related = {**own, **(relations or {})}
         with progress("evaluation", len(todo) * len(agents)) as advance:
+            played = partial(
+                self._played, agents=agents, answered_by=answered_by or {}, related=related, advance=advance
+            )
             for batch in todo:
-                start = self._start(batch)
-                self.frames.forget()
-                self.frames.take_up(s.row for s in batch)
-                simulator, scenes = enter(self.world, [episode.scene_id for episode in start.episodes])
-                for name, agent in agents.items():
-                    walked = self._walk(agent, simulator, scenes, start)
-                    planned = agent.planned if isinstance(agent, NavigatorAgent) else None
-                    measured = self._measured(batch, walked, simulator, planned)
-                    for line, answers in self._lines(name, agent, batch, start, walked, simulator, answered_by or {}):
-                        rows.setdefault(line, []).extend(
-                            _rows(line, related.get(line), batch, start.episodes, measured, answers)
-                        )
-                    advance(1)
+                for found in self._results(batch, played):
+                    for line, of_line in found.items():
+                        rows.setdefault(line, []).extend(of_line)
         order = [line for name in agents for line in (answered_by or {}).get(name, {name: None})]
         return [row for line in order for row in sorted(rows[line], key=lambda row: settings.index(row["spawn"]))]
+
+    def _results(
+        self, batch: Sequence[SpawnPoint], played: Callable[[Sequence[SpawnPoint]], dict[str, list[dict]]]
+    ) -> Iterator[dict[str, list[dict]]]:
+        """Rows of each line, in parts. Episodes of a scene that fails are played one by one, without the others.
+
+        One that fails alone is void: no line has it. After GIVEN_UP of them, so is the rest of its scene.
+        """
+        try:
+            found = played(batch) if batch else {}
+        except SceneFailed as failed:
+            here = [s for s in batch if self.demos.episodes[s.row].scene_id == failed.scene_id]
+            yield from self._results([s for s in batch if s not in here], played)
+            if len(here) == 1:
+                self._give_up(here, failed)
+                return
+            for n, one in enumerate(here):
+                if sum(void["scene_id"] == failed.scene_id for void in self.void) >= GIVEN_UP:
+                    self._give_up(here[n:], failed)
+                    return
+                yield from self._results([one], played)
+        else:
+            yield found
+
+    def _give_up(self, spawns: Sequence[SpawnPoint], failed: SceneFailed) -> None:
+        """Notes episodes as void, and says so."""
+        for spawn in spawns:
+            name, scene_id = self.demos.episodes[spawn.row].episode_id, failed.scene_id
+            self.void.append({"episode_id": name, "spawn": spawn.setting, "scene_id": scene_id, "why": str(failed)})
+            console.print(f"[yellow]void: question {name} from {spawn.setting}; {failed}", soft_wrap=True)
+
+    def _played(
+        self,
+        batch: Sequence[SpawnPoint],
+        *,
+        agents: Mapping[str, Walker],
+        answered_by: Mapping[str, Mapping[str, nn.Module]],
+        related: Mapping[str, Relations | None],
+        advance: Callable[[int], None],
+    ) -> dict[str, list[dict]]:
+        """Rows of each line in a batch of episodes; `advance` is told of each agent that has played."""
+        start, rows = self._start(batch), {}
+        self.frames.forget()
+        self.frames.take_up(s.row for s in batch)
+        simulator, scenes = enter(self.world, [episode.scene_id for episode in start.episodes])
+        for name, agent in agents.items():
+            walked = self._walk(agent, simulator, scenes, start)
+            planned = agent.planned if isinstance(agent, NavigatorAgent) else None
+            measured = self._measured(batch, walked, simulator, planned)
+            for line, answers in self._lines(name, agent, batch, start, walked, simulator, answered_by):
+                rows[line] = _rows(line, related.get(line), batch, start.episodes, measured, answers)
+            advance(1)
+        return rows
 
     def _lines(
         self,

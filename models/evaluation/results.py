@@ -206,7 +206,8 @@ def write_walks(
 
 
 def _title(evaluation: Evaluation, split: str, scale: str, seed: int) -> str:
-    return f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}"
+    void = f", {len(evaluation.void)} episodes void" if evaluation.void else ""
+    return f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}{void}"
 
 
 def _write(
@@ -214,6 +215,8 @@ def _write(
 ) -> None:
     """Writes rows, tables and the pictures of an agent's walks; prints the table if it is to `show` it."""
     write_rows(folder / "metrics.jsonl", rows)
+    if evaluation.void:
+        write_rows(folder / "void.jsonl", evaluation.void)
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder, of=of)
     if show:

@@ -25,12 +25,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqa.envs.progress import console
+from eqa.envs.simulator import SceneFailed
 from eqa.models.distributed import add_up, mean_over_processes
 from eqa.models.learning.advantages import generalized_advantages, leave_one_out, returns_to_go, with_truncated_ends
 from eqa.models.learning.critic import Critic
 from eqa.models.learning.imitation import OPTIMIZERS, SCHEDULES, known, share_of_rate
 from eqa.models.learning.minibatches import Advantages, begin_again, make_microbatches
-from eqa.models.learning.rollouts import Rollout
+from eqa.models.learning.rollouts import Rollout, Rollouts
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.navigator import Decisions
 from eqa.models.registry import REGISTRY
@@ -170,7 +172,7 @@ class NavigatorReinforcement(pl.LightningModule):
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         rollouts = self.trainer.datamodule.rollouts["train"]
-        rollout = rollouts(self.navigator, self.answerer, batch)
+        rollout = rolled_out(rollouts, self.navigator, self.answerer, batch)
         with rollouts.clock("learn"), recurrent_layers_learn(self.navigator):
             figures = self._learn(rollout, compare=self.hparams.kl_weight > 0 or batch_idx % KL_EVERY == 0)
         earned = rollout_figures(rollout)
@@ -346,6 +348,20 @@ def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor
     return logs.gather(1, decisions.target[:, None]).squeeze(1)
 
 
+def rolled_out(rollouts: Rollouts, navigator: nn.Module, answerer: nn.Module, batch: dict[str, Tensor]) -> Rollout:
+    """A batch's rollout. Episodes of a scene that fails (`SceneFailed`) leave the batch, and it says so."""
+    while True:
+        try:
+            return rollouts(navigator, answerer, batch)
+        except SceneFailed as failed:
+            scenes = [rollouts.demos.episodes[row].scene_id for row in batch["rows"].tolist()]
+            stay = torch.tensor([scene_id != failed.scene_id for scene_id in scenes], device=batch["rows"].device)
+            if not stay.any():
+                raise
+            console.print(f"[yellow]void: {int((~stay).sum())} walks of an update; {failed}", soft_wrap=True)
+            batch.update({name: values[stay] for name, values in batch.items()})
+
+
 @contextmanager
 def recurrent_layers_learn(network: nn.Module) -> Iterator[None]:
     """Puts recurrent layers in training mode, without their dropout: cuDNN differentiates them in no other mode."""
@@ -360,7 +376,7 @@ def recurrent_layers_learn(network: nn.Module) -> Iterator[None]:
 def validate(module: pl.LightningModule, navigator: nn.Module, batch: dict[str, Tensor], batch_idx: int) -> None:
     """Walks a batch of val by a navigator, logs its figures for a module, and draws some walks every few epochs."""
     data = module.trainer.datamodule
-    rollout = data.rollouts["val"](navigator, module.answerer, batch)
+    rollout = rolled_out(data.rollouts["val"], navigator, module.answerer, batch)
     log_figures(module, "val", rollout_figures(rollout), len(batch["rows"]))
     shown = module.current_epoch % module.hparams.draw_every == 0
     if batch_idx == 0 and shown and module.trainer.is_global_zero:

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqa.data.batches.imitation import last_places
-from eqa.models.learning.reinforce import log_figures, validate
+from eqa.models.learning.reinforce import log_figures, rolled_out, validate
 from eqa.models.learning.rollouts import Rewards, Rollout
 from eqa.models.navigators.learned_stop import LearnedStop
 from eqa.models.registry import REGISTRY
@@ -94,7 +94,7 @@ class StopReinforcement(pl.LightningModule):
         data = self.trainer.datamodule
         rollouts = data.rollouts["train"]
         self.navigator.stops = False
-        rollout = rollouts(self.navigator, self.answerer, batch)
+        rollout = rolled_out(rollouts, self.navigator, self.answerer, batch)
         self.navigator.stops = True
         with rollouts.clock("answer"):
             self.walks.append(self._what_stopping_earns(rollout, data.rewards))

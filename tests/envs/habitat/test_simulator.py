@@ -13,7 +13,7 @@ from eqa.envs.actions import Action
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.habitat.simulator import HabitatWorld
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.simulator import Goal, Simulator, World
+from eqa.envs.simulator import Goal, SceneFailed, Simulator, World
 from eqa.envs.task import Task
 
 FAKE = Path(__file__).parents[2] / "helpers" / "fake_habitat"
@@ -173,8 +173,10 @@ def test_what_a_process_was_asked_is_asked_again_when_it_fails_once(
 def test_a_second_death_ends_the_run_with_its_last_words(folder: Path) -> None:
     world = HabitatWorld.at(folder, camera=CAMERA)
     simulator = placed(world, scene(folder, "dies.glb"), SCENES[0])
-    with pytest.raises(RuntimeError, match=r"(?s)SIGKILL in scene 'dies.glb'.*2 times.*last words of a process"):
+    died = r"(?s)SIGKILL in scene 'dies.glb'.*2 times.*last words of a process"
+    with pytest.raises(SceneFailed, match=died) as failed:
         simulator.observe()
+    assert failed.value.scene_id == "dies.glb"
     assert simulator.observe(np.array([1]))["rgb"][0, 0, 0].tolist() == [10, 55, 0]  # the other scene goes on
     world.close()
 

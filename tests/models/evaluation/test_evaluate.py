@@ -27,6 +27,9 @@ from eqa.envs.house.house import House
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.rendering.renderer import Renderer
+from eqa.envs.simulator import SceneFailed, Simulator
+from eqa.envs.task import Trajectories
+from eqa.models.agents.agent import EpisodeBatch, Walker
 from eqa.models.agents.navigating import NavigatorAgent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.agents.oracles import ForwardAgent, RandomAgent, ShortestPathAgent
@@ -300,6 +303,32 @@ def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluat
     assert len(single) == len(together) == 8
     for row in single:
         assert row["actions"] == together[row["episode_id"], row["spawn"]]["actions"]
+
+
+@pytest.mark.parametrize(("cursed", "void"), [((2,), [2]), ((1, 4), [1, 4, 5, 6, 7])])
+def test_an_episode_that_fails_is_void_and_after_two_so_is_the_rest_of_its_scene(
+    evaluation: Evaluation, rows: list[dict], cursed: tuple[int, ...], void: list[int], capsys: pytest.CaptureFixture
+) -> None:
+    (batch,) = batches(evaluation.demos, PLAYED, 48, HOUSE_ACTIONS)
+    assert len(batch) == 8
+    failing = Evaluation(evaluation.agent, evaluation.source, "test", extractor=evaluation.extractor)
+
+    def walk(agent: Walker, simulator: Simulator, scenes: np.ndarray, start: EpisodeBatch) -> Trajectories:
+        if any((pose == batch[n].pose).all() for pose in start.poses for n in cursed):
+            raise SceneFailed(start.episodes[0].scene_id, "it died 2 times")
+        return Evaluation._walk(failing, agent, simulator, scenes, start)
+
+    failing._walk = walk
+    played = failing.play({"forward": ForwardAgent(), "oracle": ShortestPathAgent()}, PLAYED)
+    names = [(evaluation.demos.episodes[s.row].episode_id, s.setting) for s in batch]
+    assert [(one["episode_id"], one["spawn"]) for one in failing.void] == [names[n] for n in void]
+    assert {one["why"] for one in failing.void} == {"it died 2 times"}
+    said = "".join(capsys.readouterr())
+    for line in ("forward", "oracle"):
+        found = {(row["episode_id"], row["spawn"]): row["actions"] for row in of(played, line)}
+        wanted = {(row["episode_id"], row["spawn"]): row["actions"] for row in of(rows, line)}
+        assert found == {name: wanted[name] for n, name in enumerate(names) if n not in void}
+    assert all(f"question {names[n][0]} from {names[n][1]}" in said for n in void)
 
 
 def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluation: Evaluation) -> None:

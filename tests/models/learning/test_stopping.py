@@ -1,8 +1,14 @@
 """Learning when to stop: the mean over all ends of a walk, and a toy in which only one view is worth stopping at."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from torch import nn
 
+from eqa.envs.simulator import SceneFailed
+from eqa.models.learning.reinforce import rolled_out
+from eqa.models.learning.rollouts import Rollout, Rollouts
 from eqa.models.learning.stopping import expected_reward
 from eqa.models.navigators.learned_stop import LearnedStop
 
@@ -43,3 +49,25 @@ def test_it_learns_to_stop_at_the_first_sure_view_and_to_give_up_late() -> None:
     at = torch.where(stops.any(1), stops.float().argmax(1), 11)
     assert (at[seen] == first[seen]).float().mean() > 0.95
     assert (at[~seen] > 8).float().mean() > 0.9
+
+
+def test_walks_in_a_scene_that_fails_leave_the_update_unless_all_do(capsys: pytest.CaptureFixture) -> None:
+    asked, done = [], object.__new__(Rollout)
+
+    class Failing(Rollouts):
+        def __init__(self) -> None:
+            self.demos = SimpleNamespace(episodes=[SimpleNamespace(scene_id=name) for name in "abba"])
+
+        def __call__(self, navigator: nn.Module, answerer: nn.Module, spawns: dict) -> Rollout:
+            asked.append(spawns["rows"].tolist())
+            if 1 in asked[-1]:
+                raise SceneFailed("b", "b died")
+            return done
+
+    batch = {"rows": torch.tensor([0, 0, 1, 2, 3]), "known": torch.arange(5)}
+    assert rolled_out(Failing(), nn.Identity(), nn.Identity(), batch) is done
+    assert batch["rows"].tolist() == [0, 0, 3]
+    assert batch["known"].tolist() == [0, 1, 4] and asked[0] == [0, 0, 1, 2, 3]
+    assert "void: 2 walks of an update; b died" in "".join(capsys.readouterr())
+    with pytest.raises(SceneFailed, match="b died"):
+        rolled_out(Failing(), nn.Identity(), nn.Identity(), {"rows": torch.tensor([1, 2])})
