@@ -12,7 +12,8 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import atan2, cos, dist, pi, sin
+from itertools import pairwise
+from math import atan2, cos, degrees, dist, hypot, nan, pi, sin
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from eqa.data.benchmarks.files import QuestionFiles
 from eqa.data.benchmarks.mp3d_schema import check, check_episode
 from eqa.data.demonstrations.rewalk import walked_in
 from eqa.data.vocabulary import Vocabulary, tokenize
-from eqa.envs.actions import HOUSE_ACTIONS, LETTERS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, LETTERS, Action, ActionSet
 from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
 from eqa.envs.files import atomic_write
 from eqa.envs.habitat.export import DATASET
@@ -39,6 +40,7 @@ UNKNOWN_TYPE = "unknown"
 OURS = "eqa"  # the key under `info`
 IN_PLACE = ("question", "answer", "question_type", "view_points", "walk")  # fields that the layout itself holds
 CLOSE = 1e-3  # metres and radians within which a stored path is a walk of ours
+FITS = 0.02  # of a stored move that is a world's, as paths along obstacles and up stairs have some shorter ones
 UPRIGHT = 1e-3  # most of a quaternion's x and z for a turn about Y
 
 
@@ -55,7 +57,9 @@ class MP3DEQA(QuestionFiles):
         return split_files(self.path)
 
     def _read(self, split: str) -> list[Episode]:
-        return [_at_home(episode) for episode in read_mp3d_eqa(self.files[split])]
+        checked = self._world is not None and "habitat" in self._world.coordinate_frames
+        moves = self._world.actions if checked else None
+        return [_at_home(episode) for episode in read_mp3d_eqa(self.files[split], moves=moves)]
 
     def _walkable(self, split: str) -> list[Episode]:
         asked = [episode for episode in self.episodes(split) if episode.view_points]
@@ -104,14 +108,44 @@ def _at_home(episode: Episode) -> Episode:
     return replace(episode, scene_id=name.removesuffix(STAGE), frame="house")
 
 
-def read_mp3d_eqa(path: Path) -> list[Episode]:
+def read_mp3d_eqa(path: Path, *, moves: ActionSet | None = None) -> list[Episode]:
     """All episodes of a split's file; the whole file is in memory, as it is one JSON document.
 
-    ValueError if it is damaged or habitat-lab would not take it.
+    `moves` are those of a world that checks walks itself, see `from_entry`. It prints if the stored ones are others.
+    ValueError if the file is damaged or habitat-lab would not take it.
     """
     with named(path, "not a usable MP3D-EQA file"):
         document = check(parsed(read_text(path, "questions"), finite=False))
-        return [from_entry(entry, where=f"episodes[{n}]") for n, entry in enumerate(document["episodes"])]
+        entries = document["episodes"]
+        found = [from_entry(entry, where=f"episodes[{n}]", moves=moves) for n, entry in enumerate(entries)]
+    stored = stored_moves([points for entry in entries for points in (entry.get("shortest_paths") or ())[:1]])
+    if moves is not None and not _fit(stored, moves):
+        step_m, turn_rad = stored
+        console.print(
+            f"{path.name}: stored walks move by {step_m:.2f} m and turn by {degrees(turn_rad):.0f} degrees, this world by "
+            f"{moves.step_m:.2f} m and {degrees(moves.turn_rad):.0f} degrees, so questions are walked anew; "
+            f"env.actions.step_m={step_m:.2f} env.actions.turn_rad={turn_rad:.6f} has the stored moves",
+            soft_wrap=True,
+        )
+    return found
+
+
+def stored_moves(paths: Iterable[Sequence[Mapping]]) -> tuple[float, float]:
+    """Median metres in the plan of the paths' moves ahead, and radians of their turns; NaN without any."""
+    steps, turns = [], []
+    for before, after in (pair for points in paths for pair in pairwise(points)):
+        headings = _heading(before["rotation"]), _heading(after["rotation"])
+        if before.get("action") == Action.FORWARD:
+            (x0, _, z0), (x1, _, z1) = before["position"], after["position"]
+            steps.append(hypot(x1 - x0, z1 - z0))
+        elif before.get("action") in (Action.LEFT, Action.RIGHT) and None not in headings:
+            turns.append(_apart(*headings))
+    return tuple(float(np.median(found)) if found else nan for found in (steps, turns))
+
+
+def _fit(stored: tuple[float, float], moves: ActionSet) -> bool:
+    """True if stored moves are about those of a world, as far as there are any."""
+    return not any(abs(a - b) > FITS * b for a, b in zip(stored, (moves.step_m, moves.turn_rad), strict=True))
 
 
 def write_mp3d_eqa(
@@ -164,17 +198,18 @@ def to_entry(episode: Episode, *, number: int, vocabulary: Vocabulary, scenes: s
     return check_episode(entry, where=f"episode {episode.episode_id!r}")
 
 
-def from_entry(entry: Mapping, *, where: str = "episode") -> Episode:
+def from_entry(entry: Mapping, *, where: str = "episode", moves: ActionSet | None = None) -> Episode:
     """The episode of an entry that `check_episode` has let pass.
 
-    The first of several goals gives target and room, all give view points. A shortest path that our moves do not make
-    is dropped. So are view points that lean: a pose turns about Y alone.
+    The first of several goals gives target and room, all give view points. A shortest path that our moves on flat
+    ground do not make is dropped. With the `moves` of a world that checks walks itself, only paths of other moves are.
+    View points that lean are dropped: a pose turns about Y alone.
     """
     heading = _heading(entry["start_rotation"])
     if heading is None:
         raise ValueError(f"{where}: start_rotation: expected a turn about Y alone, got {entry['start_rotation']}")
     start = (*map(float, entry["start_position"]), heading)
-    walk = _walk(entry.get("shortest_paths"), start)
+    walk = _walk(entry.get("shortest_paths"), start, moves)
     views = [view for goal in entry["goals"] for view in goal.get("view_points") or ()]
     poses = [pose for view in views if (pose := _pose(view)) is not None]
     goal = entry["goals"][0] if entry["goals"] else {}
@@ -303,12 +338,14 @@ def _touched(goals: list[Mapping]) -> tuple[Entity, ...] | None:
     return tuple(found) or None
 
 
-def _walk(paths: list[list[Mapping]] | None, start: Pose) -> str | None:
-    """The first path as letters; None if there is none or its points differ from our moves' poses."""
+def _walk(paths: list[list[Mapping]] | None, start: Pose, moves: ActionSet | None) -> str | None:
+    """The first path as letters; None if there is none, or it has other moves than these, or than ours."""
     points = paths[0] if paths else []
     actions = [point.get("action") for point in points]
     if not actions or actions[-1] != Action.STOP or set(actions[:-1]) - {Action.FORWARD, Action.LEFT, Action.RIGHT}:
         return None
+    if moves is not None:
+        return "".join(LETTERS[action] for action in actions) if _fit(stored_moves([points]), moves) else None
     turns = start[3] / HOUSE_ACTIONS.turn_rad
     if abs(turns - round(turns)) > CLOSE:
         return None
@@ -320,8 +357,12 @@ def _walk(paths: list[list[Mapping]] | None, start: Pose) -> str | None:
 
 
 def _same(a: Pose, b: Pose) -> bool:
-    turn = abs((a[3] - b[3] + pi) % (2 * pi) - pi)
-    return dist(a[:3], b[:3]) < CLOSE and turn < CLOSE
+    return dist(a[:3], b[:3]) < CLOSE and _apart(a[3], b[3]) < CLOSE
+
+
+def _apart(a: float, b: float) -> float:
+    """Radians between two headings."""
+    return abs((a - b + pi) % (2 * pi) - pi)
 
 
 def _restored(episode: Episode, ours: object, where: str) -> Episode:

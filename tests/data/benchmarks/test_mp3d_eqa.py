@@ -14,7 +14,7 @@ from eqa.data.benchmarks import lost
 from eqa.data.benchmarks.mp3d_eqa import from_entry, heading_to_rotation, read_mp3d_eqa, to_entry, write_mp3d_eqa
 from eqa.data.benchmarks.mp3d_schema import check, check_for_training
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import HOUSE_ACTIONS
+from eqa.envs.actions import HOUSE_ACTIONS, ActionSet
 from eqa.envs.episode import Entity, Spawn
 from eqa.envs.habitat.export import write_house
 from eqa.envs.house.catalog import load_catalog
@@ -427,3 +427,23 @@ def test_a_file_that_is_cut_off_or_no_gzip_is_refused_by_name(written):
 
 def test_a_set_is_never_in_memory_as_a_whole(tmp_path):
     assert_streams(lambda episodes: write_mp3d_eqa(tmp_path / "train.json.gz", episodes, vocabulary=WORDS), tmp_path)
+
+
+def test_stored_moves_are_kept_where_the_world_has_them_and_named_where_it_has_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    entry = copy.deepcopy(FOREIGN["episodes"][0])
+    turned = {"position": [-0.6, 0.1, 1.2], "rotation": heading_to_rotation(math.pi / 2 + math.radians(10))}
+    first, last = entry["shortest_paths"][0]
+    entry["shortest_paths"] = [[first, {**last, "action": 1}, {**turned, "action": 3}]]
+    assert from_entry(entry).walk is None
+    path = save({**FOREIGN, "episodes": [entry]}, tmp_path / "val.json.gz")
+    same = ActionSet(step_m=0.1, turn_rad=math.radians(10))
+    (read,) = read_mp3d_eqa(path, moves=same)
+    assert read.walk == "FLS" and not capsys.readouterr().out
+    for moves in (ActionSet(step_m=0.25, turn_rad=math.radians(10)), ActionSet(step_m=0.1)):
+        (read,) = read_mp3d_eqa(path, moves=moves)
+        said = "".join(capsys.readouterr())
+        assert read.walk is None
+        assert "stored walks move by 0.10 m and turn by 10 degrees" in said
+        assert "env.actions.step_m=0.10 env.actions.turn_rad=0.174533" in said
