@@ -8,7 +8,7 @@ Axes: N agents, W of them that walk, H W image.
 """
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
 from eqa.envs.episode import PLAN
@@ -27,10 +27,9 @@ def within_map(actions: ActionSet) -> bool:
 class FrontierAgent(Walker):
     """Walks to the nearest frontier, looks again after each action, and stops after a full turn with no frontier left.
 
-    `per_turn_m` is the distance that a frontier costs extra for each 9 degrees to turn
-    to look at it. At 0 the
-    plain nearest counts, and most of an episode is spent turning: Yamauchi's robot saw all round, a camera sees 60
-    degrees. A frontier counts if at least `smallest` of the nine cells around its unknown one are unknown. `camera` is
+    `per_turn_m` is the distance that a frontier costs extra for each 9 degrees to turn to look at it. At 0 the plain
+    nearest counts, and most of an episode is spent turning: Yamauchi's robot saw all round, a camera sees 60 degrees.
+    A spawn may look anywhere: its map is turned so that headings in it are whole turns. A frontier counts if at least `smallest` of the nine cells around its unknown one are unknown. `camera` is
     the one that takes the depth images.
     """
 
@@ -58,6 +57,9 @@ class FrontierAgent(Walker):
         of_turn_m = self.per_turn_m * actions.turn_rad / HOUSE_ACTIONS.turn_rad
         self.per_turn = round(of_turn_m / CELL_M * PER_CELL)
         self.spawns = batch.poses
+        turns = self.spawns[:, 3] / actions.turn_rad
+        self.aslant = (turns - np.rint(turns)) * actions.turn_rad  # of the spawn's heading beside whole turns
+        self.aslant[np.abs(self.aslant) < 1e-3 * actions.turn_rad] = 0.0
         self.state, self.clearance = empty_maps(len(batch.poses))
         self.before = np.full_like(batch.poses, np.nan)
         self.moved = np.full(len(batch.poses), Action.STOP, np.int64)
@@ -74,7 +76,7 @@ class FrontierAgent(Walker):
         active[agents] = True
         depth, poses = np.zeros((len(active), *size), np.float32), self.spawns.copy()
         depth[agents], poses[agents] = seen, now
-        places = poses - self.spawns * [1, 1, 1, 0]
+        places = turned(poses - self.spawns * [1, 1, 1, 0], self.aslant)
         if not (np.abs(places[:, PLAN]) <= FARTHEST_M).all():
             raise ValueError(f"poses: expected at most {FARTHEST_M} m from the spawn, got one further; begin anew")
         refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
@@ -89,3 +91,11 @@ class FrontierAgent(Walker):
         actions[done] = np.where(self.looked_round[done] > self.actions.num_headings, Action.STOP, Action.LEFT)
         self.moved, self.before = actions, poses
         return actions[agents]
+
+
+def turned(places: Float64[np.ndarray, "N 4"], by_rad: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 4"]:
+    """Places seen from frames that are turned to the left about the origin, those of no turn bit for bit."""
+    x, y, z, heading = places.T
+    sin, cos = np.sin(by_rad), np.cos(by_rad)
+    across = np.stack([x * cos - z * sin, y, z * cos + x * sin, heading - by_rad], 1)
+    return np.where(by_rad[:, None] == 0, places, across)

@@ -1,6 +1,7 @@
 """The frontier walker in a house of two rooms: what its map says, where it goes, when it ends."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from eqa.envs.navigation.floor import Floor
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal
 from eqa.envs.task import Task
-from eqa.models.agents.frontier import FrontierAgent
+from eqa.models.agents.agent import EpisodeBatch
+from eqa.models.agents.frontier import FrontierAgent, turned
 from eqa.models.agents.oracles import ForwardAgent, RandomAgent
 from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, PASSED_OVER, UNKNOWN
 from tests.helpers.episode_batches import batch_of
@@ -177,3 +179,20 @@ def test_a_tilted_or_high_camera_and_images_of_another_size_are_refused() -> Non
         walker.act({"depth": torch.ones(1, 224, 224), "pose": spawn}, alone)
     with pytest.raises(ValueError, match="begin anew"):
         walker.act({"depth": torch.ones(1, 112, 112), "pose": spawn + torch.tensor([30.0, 0, 0, 0])}, alone)
+
+
+def test_a_spawn_may_look_anywhere(furnished: HouseSimulator) -> None:
+    by_rad = np.array([0.0, 0.05, 0.07, -0.05, -0.02])  # below half a turn, so that maps have the same cells
+
+    class Elsewhere(FrontierAgent):
+        """Is told of a world that is turned about its origin, differently for each agent."""
+
+        def reset(self, batch: EpisodeBatch) -> None:
+            super().reset(replace(batch, poses=turned(batch.poses, -by_rad)))
+
+        def act(self, observation: dict, agents: np.ndarray) -> np.ndarray:
+            poses = turned(observation["pose"].numpy(), -by_rad[agents])
+            return super().act({**observation, "pose": torch.from_numpy(poses)}, agents)
+
+    (_, straight), (_, aslant) = (walked(furnished, walker(CAMERA), most=40) for walker in (FrontierAgent, Elsewhere))
+    assert len(np.unique(straight)) > 2 and (straight == aslant).all()
