@@ -18,6 +18,7 @@ import os
 import sys
 import traceback
 from collections import OrderedDict
+from heapq import heappop, heappush
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -28,9 +29,15 @@ FORWARD, LEFT, RIGHT, STOP = range(4)
 FREE, NOT_NAVIGABLE, OTHER_ISLAND = range(3)
 NEAR_M = 0.5  # height between a pose and the navmesh, habitat-sim's own bound
 LARGE = 0.1  # share of the largest island's area
-BESIDE_M = 0.05  # a navmesh's outline is simplified
+BESIDE_M = (
+    0.05  # a navmesh's outline is simplified: a pose may be so far beside it, and moves from the place next to it
+)
+ON_M = 1e-4  # nearer is on it, but for rounding
 GOALS_KEPT = 256
 SHORT = 1e-5  # square metres by which a free move may be too short, habitat-sim's own
+SEARCHED = 3000  # places from which a search for a walk goes on, at most
+SAME_M = 0.1  # places as near as this count as one to it
+EAGER = 3.0  # the weight of the way that is left: above 1, a search is faster and its walk may be longer
 BODY_M = 0.5  # height of an agent's middle: it is in the region that has that point
 UP = (0.0, 1.0, 0.0)
 NOWHERE = "_-1"  # the region of HM3D's things that are in none
@@ -163,14 +170,16 @@ class Scene:
         if begin is None:
             return pose[:3], True
         lift = begin[1] - pose[1]
-        begin[[0, 2]] = pose[[0, 2]]  # as exact as the pose, the navmesh has float32
+        on_it = np.hypot(*(begin - pose[:3])[[0, 2]]) < ON_M
+        if on_it:
+            begin[[0, 2]] = pose[[0, 2]]  # as exact as the pose, the navmesh has float32
         try_step = self.finder.try_step if collisions == "slide" else self.finder.try_step_no_sliding
         end = _floats(try_step(begin.astype(np.float32), (begin + ahead).astype(np.float32)))
         moved = end - begin
         refused = bool(moved.dot(moved) + SHORT < ahead.dot(ahead))
         if refused and collisions == "refuse":
             return pose[:3], True
-        if not refused and np.hypot(*(moved - ahead)[[0, 2]]) < 1e-4:
+        if on_it and not refused and np.hypot(*(moved - ahead)[[0, 2]]) < ON_M:
             end[[0, 2]] = (pose[:3] + ahead)[[0, 2]]
         return np.array([end[0], end[1] - lift, end[2]]), refused
 
@@ -214,20 +223,27 @@ class Scene:
         if self._fits(start) != FREE or not np.isfinite(path.geodesic_distance):
             return None
         view = _poses(goal[0])[path.closest_end_point_index]
-        actions = self._steps_to(view, goal[1], start)
-        if actions is None:
+        walked = self._walked(goal, start, self._steps_to(view, goal[1], start))
+        if walked is None:  # it is caught at a corner, or ends beside the goal, as it rounds as float32 does
+            walked = self._walked(goal, start, self._searched(goal, start))
+        if walked is None:
             return None
-        poses = [start]
-        for action in actions:
-            poses.append(self.move(poses[-1][None], [action])[0][0])
-        if self.distances([goal], poses[-1][None])[0] > 0:  # the follower rounds as float32 does
-            return None
+        actions, poses = walked
         turn = self.given["turn_rad"]
         away = (view[3] - poses[-1][3] + np.pi) % (2 * np.pi) - np.pi
         for _ in range(max(math.ceil((abs(away) - max(goal[2], turn / 2)) / turn - 1e-9), 0)):
             actions.append(LEFT if away > 0 else RIGHT)
             poses.append(self.move(poses[-1][None], [actions[-1]])[0][0])
         return actions + [STOP], np.stack(poses)
+
+    def _walked(self, goal, start, actions):
+        """Some actions with the pose before each and the last one; None if that is not in the goal."""
+        if actions is None:
+            return None
+        poses = [start]
+        for action in actions:
+            poses.append(self.move(poses[-1][None], [action])[0][0])
+        return (actions, poses) if self._left(goal, poses[-1]) == 0 else None
 
     def _steps_to(self, view, radius_m, start):
         """Actions of habitat-sim's greedy follower from a pose to within the radius of a place; None if it fails."""
@@ -242,6 +258,35 @@ class Scene:
         except self.sim.errors.GreedyFollowerError:
             return None
         return [ids[name] for name in found if name is not None]
+
+    def _searched(self, goal, start):
+        """Actions into a goal by a search over turns and steps; None if there are none, or it takes long."""
+        turn_rad = self.given["turn_rad"]
+        circle = round(2 * math.pi / turn_rad)
+        open_, seen = [(self._left(goal, start), 0, 0, start, [])], set()
+        for number in range(SEARCHED):
+            if not open_:
+                return None
+            _, _, made, pose, actions = heappop(open_)
+            if self._left(goal, pose) == 0:
+                return actions
+            for lefts in range(circle):
+                facing = pose + [0, 0, 0, lefts * turn_rad]
+                (after,), _ = self.move(facing[None], [FORWARD])
+                key = (*np.round(after[:3] / SAME_M).astype(int).tolist(), round(after[3] / turn_rad) % circle)
+                if key not in seen and np.abs(after[:3] - pose[:3]).max() > SAME_M / 2:
+                    seen.add(key)
+                    turns = [LEFT] * lefts if 2 * lefts <= circle else [RIGHT] * (circle - lefts)
+                    so_far = made + len(turns) + 1
+                    left = EAGER * self._left(goal, after) / self.given["step_m"]
+                    heappush(
+                        open_, (so_far + left, number * circle + lefts + 1, so_far, after, actions + turns + [FORWARD])
+                    )
+        return None
+
+    def _left(self, goal, pose):
+        """Geodesic metres from a pose into a goal."""
+        return float(self.distances([goal], pose[None])[0])
 
     def replay(self, start, actions):
         """The pose before each action of a walk."""

@@ -29,8 +29,8 @@ class FrontierAgent(Walker):
 
     `per_turn_m` is the distance that a frontier costs extra for each 9 degrees to turn to look at it. At 0 the plain
     nearest counts, and most of an episode is spent turning: Yamauchi's robot saw all round, a camera sees 60 degrees.
-    A spawn may look anywhere: its map is turned so that headings in it are whole turns. A frontier counts if at least `smallest` of the nine cells around its unknown one are unknown. `camera` is
-    the one that takes the depth images.
+    A spawn may look anywhere: its map is turned so that headings in it are whole turns. A frontier counts if at least
+    `smallest` of the nine cells around its unknown one are unknown. `camera` is the one that takes the depth images.
     """
 
     name, sensors = "nearest frontier", ("depth", "pose")

@@ -229,6 +229,16 @@ def test_starts_and_goals_off_the_main_island_are_refused(
         assert world.shortest_walks(SCENES[0], [goal], [at], or_none=True) == [None]
 
 
+@pytest.mark.parametrize("goal", [GOAL, OTHER_SIDE])
+def test_a_walk_is_searched_for_where_the_follower_is_caught(world: HabitatWorld, folder: Path, goal: Goal) -> None:
+    name = scene(folder, "caught.glb")
+    (usual,), (found,) = (world.shortest_walks(where, [goal], [START]) for where in (SCENES[0], name))
+    (again,) = world.replay(name, [START], [found.actions])
+    assert (again.poses == found.poses).all() and found.actions[-1] == STOP
+    assert world.distances(name, [goal], [found.poses[-1:]])[0][0] == 0
+    assert len(found.actions) <= 1.5 * len(usual.actions) + 2
+
+
 def test_an_interpreter_without_a_known_habitat_sim_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_HABITAT_VERSION", "0.2.1")
     with pytest.raises(ValueError, match=r"expected version .* got 0.2.1; set env.python .*conda create"):
