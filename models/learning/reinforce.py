@@ -15,7 +15,7 @@ Deviations from the released code, by choice:
 Axes: M episodes, T steps of history and walk, S decisions, C options of a decision.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from eqa.models.learning.advantages import generalized_advantages, leave_one_out
 from eqa.models.learning.critic import Critic
 from eqa.models.learning.imitation import OPTIMIZERS, SCHEDULES, known, share_of_rate
 from eqa.models.learning.minibatches import Advantages, begin_again, make_microbatches
-from eqa.models.learning.rollouts import Rollout, Rollouts
+from eqa.models.learning.rollouts import Rollout
 from eqa.models.navigators.action_selection import sharpen
 from eqa.models.navigators.navigator import Decisions
 from eqa.models.registry import REGISTRY
@@ -348,8 +348,10 @@ def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor
     return logs.gather(1, decisions.target[:, None]).squeeze(1)
 
 
-def rolled_out(rollouts: Rollouts, navigator: nn.Module, answerer: nn.Module, batch: dict[str, Tensor]) -> Rollout:
-    """A batch's rollout. Episodes of a scene that fails (`SceneFailed`) leave the batch, and it says so."""
+def rolled_out(
+    rollouts: Callable[..., Rollout], navigator: nn.Module, answerer: nn.Module, batch: dict[str, Tensor]
+) -> Rollout:
+    """A batch's rollout by `Rollouts`. Episodes of a scene that fails (`SceneFailed`) leave the batch, and it says so."""
     while True:
         try:
             return rollouts(navigator, answerer, batch)
