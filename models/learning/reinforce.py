@@ -351,7 +351,7 @@ def _of_target(logs: Float[Tensor, "S C"], decisions: Decisions) -> Float[Tensor
 def rolled_out(
     rollouts: Callable[..., Rollout], navigator: nn.Module, answerer: nn.Module, batch: dict[str, Tensor]
 ) -> Rollout:
-    """A batch's rollout by `Rollouts`. Episodes of a scene that fails (`SceneFailed`) leave the batch, and it says so."""
+    """A batch's rollout by `Rollouts`. Episodes of a scene that fails leave the batch, and it says so."""
     while True:
         try:
             return rollouts(navigator, answerer, batch)
