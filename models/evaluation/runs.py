@@ -38,8 +38,9 @@ WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk
 EVERY = 5  # actions between the distances that are kept; they are only drawn
 IDENTITY = ("agent", "spawn", "episode_id", "scene_id", "question_type", "question", "answer")
-# Settings, or last words of them, in which seeds of one line may differ; classes had other names in older versions.
-OF_THIS_RUN = {"seed", "run_folder", "folder", "checkpoint", "agent.path", "_target_"}
+# Settings, or last words of them, in which seeds of one line may differ: classes had other names in older versions, and
+# `also_at` plays further lines.
+OF_THIS_RUN = {"seed", "run_folder", "folder", "checkpoint", "agent.path", "_target_", "also_at"}
 
 NAMES = ("agent", *(name for name in RELATIONS if name != "stop_odds"))
 TODAY = {"spawn": spawn_setting, **dict.fromkeys(NAMES, current_name)}  # names in today's words, by field

@@ -376,6 +376,14 @@ def test_rows_may_differ_in_their_encoders_and_checkpoints(runs: list[Path], tmp
     assert len(read_runs([runs[0], other])) == 2
 
 
+def test_seeds_of_a_line_may_play_other_lines_beside_it(tmp_path: Path) -> None:
+    folders = [
+        run(tmp_path / f"{seed}", rows_of("PACMAN+Q"), seed=seed, configuration={"on_finish": {"also_at": odds}})
+        for seed, odds in ((1, [10]), (2, []))
+    ]
+    assert len(read_runs(folders)) == 2
+
+
 def test_kept_rows_give_the_same_report_and_are_smaller(runs: list[Path], tmp_path: Path) -> None:
     kept = [keep(folder, tmp_path / "kept") for folder in runs]
     assert [folder.name for folder in kept] == [folder.name for folder in runs]
