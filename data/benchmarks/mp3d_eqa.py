@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import atan2, cos, degrees, dist, hypot, nan, pi, sin
+from math import atan2, cos, degrees, dist, hypot, isfinite, nan, pi, sin
 from pathlib import Path
 from typing import ClassVar
 
@@ -120,11 +120,13 @@ def read_mp3d_eqa(path: Path, *, moves: ActionSet | None = None) -> list[Episode
         found = [from_entry(entry, where=f"episodes[{n}]", moves=moves) for n, entry in enumerate(entries)]
     stored = stored_moves([points for entry in entries for points in (entry.get("shortest_paths") or ())[:1]])
     if moves is not None and not _fit(stored, moves):
-        step_m, turn_rad = stored
+        usual = moves.step_m, moves.turn_rad
+        step_m, turn_rad = (own if isfinite(own) else usual[n] for n, own in enumerate(stored))
+        turn_rad = 2 * pi / round(2 * pi / turn_rad)  # a whole part of a circle
         console.print(
             f"{path.name}: stored walks move by {step_m:.2f} m and turn by {degrees(turn_rad):.0f} degrees, this world by "
             f"{moves.step_m:.2f} m and {degrees(moves.turn_rad):.0f} degrees, so questions are walked anew; "
-            f"env.actions.step_m={step_m:.2f} env.actions.turn_rad={turn_rad:.6f} has the stored moves",
+            f"env.actions.step_m={step_m:.2f} env.actions.turn_rad={turn_rad} has the stored moves",
             soft_wrap=True,
         )
     return found
@@ -140,7 +142,8 @@ def stored_moves(paths: Iterable[Sequence[Mapping]]) -> tuple[float, float]:
             steps.append(hypot(x1 - x0, z1 - z0))
         elif before.get("action") in (Action.LEFT, Action.RIGHT) and None not in headings:
             turns.append(_apart(*headings))
-    return tuple(float(np.median(found)) if found else nan for found in (steps, turns))
+    moved = ([size for size in sizes if size > CLOSE] for sizes in (steps, turns))  # the rest ran into something
+    return tuple(float(np.median(sizes)) if sizes else nan for sizes in moved)
 
 
 def _fit(stored: tuple[float, float], moves: ActionSet) -> bool:

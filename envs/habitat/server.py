@@ -30,7 +30,7 @@ FREE, NOT_NAVIGABLE, OTHER_ISLAND = range(3)
 NEAR_M = 0.5  # height between a pose and the navmesh, habitat-sim's own bound
 LARGE = 0.1  # share of the largest island's area
 BESIDE_M = (
-    0.05  # a navmesh's outline is simplified: a pose may be so far beside it, and moves from the place next to it
+    0.05  # a navmesh's outline is simplified: so far beside it a pose counts, and moves from the place next to it
 )
 ON_M = 1e-4  # nearer is on it, but for rounding
 GOALS_KEPT = 256

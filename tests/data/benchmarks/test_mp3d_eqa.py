@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -446,4 +447,6 @@ def test_stored_moves_are_kept_where_the_world_has_them_and_named_where_it_has_n
         said = "".join(capsys.readouterr())
         assert read.walk is None
         assert "stored walks move by 0.10 m and turn by 10 degrees" in said
-        assert "env.actions.step_m=0.10 env.actions.turn_rad=0.174533" in said
+        step_m, turn_rad = map(float, re.search(r"step_m=(\S+) env.actions.turn_rad=(\S+) has", said).groups())
+        (read,) = read_mp3d_eqa(path, moves=ActionSet(step_m=step_m, turn_rad=turn_rad))
+        assert read.walk == "FLS"
