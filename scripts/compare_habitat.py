@@ -26,10 +26,10 @@ from eqa.envs.habitat.simulator import HabitatWorld
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import PAPER, SPLITS, STYLES, generate_house
 from eqa.envs.house.house import House
-from eqa.envs.house.simulator import HouseWorld, ready
+from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.progress import console, progress
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.simulator import Goal, Simulator, World
+from eqa.envs.simulator import Goal, Simulator
 from eqa.scripts.arguments import whole
 
 BODY = {"navmesh": "made", "collisions": "refuse", "height_m": 1.0, "climb_m": 0.15}  # as our houses' agents
@@ -44,7 +44,7 @@ class Both:
     """The same house in both worlds, with poses where agents of both can be, and the goals that both reach."""
 
     house_id: str
-    ours: World
+    ours: HouseWorld
     habitat: HabitatWorld
     poses: Float64[np.ndarray, "V 4"]
     goal: Goal
@@ -83,7 +83,9 @@ def main() -> None:
         sys.exit(f"compare_habitat: {error}")
 
 
-def worlds(houses: list[House], folder: Path, python: str | None, size: int, processes: int) -> tuple[World, World]:
+def worlds(
+    houses: list[House], folder: Path, python: str | None, size: int, processes: int
+) -> tuple[HouseWorld, HabitatWorld]:
     """Our world and habitat-sim's with a camera of `size` pixels a side."""
     by_id, camera = {house.id: house for house in houses}, Camera(size, size)
     ours = HouseWorld(by_id.__getitem__, camera=camera)
@@ -91,9 +93,9 @@ def worlds(houses: list[House], folder: Path, python: str | None, size: int, pro
     return ours, theirs
 
 
-def both_of(house: House, ours: World, theirs: World, views: int, rng: np.random.Generator) -> Both:
+def both_of(house: House, ours: HouseWorld, theirs: HabitatWorld, views: int, rng: np.random.Generator) -> Both:
     """Poses of free floor at headings that agents have; ValueError if too few of them are on habitat-sim's navmesh."""
-    floor = ready(house).floor
+    _, _, floor = ours.drawable(house.id)
     cells = floor.centres[rng.permutation(len(floor.centres))[: 4 * views]]
     poses = floor.stand(cells, rng.choice(HOUSE_ACTIONS.headings_rad, len(cells)))
     for first in range(0, len(poses), views):  # a goal on the island that most poses are on
@@ -209,7 +211,7 @@ def speed(houses: list[House], folder: Path, arguments: argparse.Namespace) -> T
 
 
 def tasks(
-    houses: list[House], world: tuple[World, World], arguments: argparse.Namespace
+    houses: list[House], world: tuple[HouseWorld, HabitatWorld], arguments: argparse.Namespace
 ) -> Iterator[tuple[str, list[Callable[[], object]], int]]:
     """Each task by its name: what it runs in our world and theirs, and its number of frames or steps."""
     rng = np.random.default_rng(arguments.seed)

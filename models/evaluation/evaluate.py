@@ -138,6 +138,8 @@ class Evaluation:
                 for found in self._results(batch, played):
                     for line, of_line in found.items():
                         rows.setdefault(line, []).extend(of_line)
+        if not rows:
+            raise ValueError(f"evaluation: expected some episode that can be played, got {len(self.void)} void ones")
         order = [line for name in agents for line in (answered_by or {}).get(name, {name: None})]
         return [row for line in order for row in sorted(rows[line], key=lambda row: settings.index(row["spawn"]))]
 

@@ -28,7 +28,7 @@ from eqa.models.evaluation.runs import read_run
 from eqa.models.evaluation.summary import summary
 from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
-ORACLE = "shortest path"
+ORACLE, VOID = "shortest path", "void.jsonl"
 SHOWN_SPAWN = "T-30"
 LINES = ("main", "all", "own", "answerer")
 MAIN = "forward only", ORACLE  # lines that "main" shows beside the agent's
@@ -216,7 +216,9 @@ def _write(
     """Writes rows, tables and the pictures of an agent's walks; prints the table if it is to `show` it."""
     write_rows(folder / "metrics.jsonl", rows)
     if evaluation.void:
-        write_rows(folder / "void.jsonl", evaluation.void)
+        write_rows(folder / VOID, evaluation.void)
+    else:
+        (folder / VOID).unlink(missing_ok=True)
     write_tables(folder, rows, title)
     draw_examples(evaluation, rows, folder, of=of)
     if show:

@@ -329,6 +329,9 @@ def test_an_episode_that_fails_is_void_and_after_two_so_is_the_rest_of_its_scene
         wanted = {(row["episode_id"], row["spawn"]): row["actions"] for row in of(rows, line)}
         assert found == {name: wanted[name] for n, name in enumerate(names) if n not in void}
     assert all(f"question {names[n][0]} from {names[n][1]}" in said for n in void)
+    failing._walk = lambda *_: (_ for _ in ()).throw(SceneFailed("small-0", "it died 2 times"))
+    with pytest.raises(ValueError, match="expected some episode that can be played, got [0-9]+ void ones"):
+        failing.play({"forward": ForwardAgent()}, PLAYED)
 
 
 def test_a_question_with_an_unknown_word_is_refused_before_anyone_walks(evaluation: Evaluation) -> None:
