@@ -45,6 +45,8 @@ class Thing:
     low_m: float = 0.0  # height of its underside
     high_m: float = 0.0
     asked: bool = True  # questions may be about its kind
+    label: str | None = None  # what is written on it, such as a shop's name
+    front_rad: float | None = None  # heading in which its front faces, if it has one
 
     @property
     def middle(self) -> tuple[float, float]:
