@@ -247,7 +247,7 @@ def _same(one: nn.Module, other: nn.Module) -> bool:
     if type(one) is not type(other) or one.arguments != other.arguments:
         return False
     weights, others = one.state_dict(), other.state_dict()
-    return all(torch.equal(weights[name], others[name]) for name in weights)
+    return all(torch.equal(weights[name].cpu(), others[name].cpu()) for name in weights)
 
 
 def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
