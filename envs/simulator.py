@@ -6,7 +6,7 @@ torch tensors on its device. Those on the CPU share their memory with NumPy.
 Axes: N agents, M of them, K scenes, V views, H W image. Poses are (x, y, z, heading_rad), see `envs.episode`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import pi
 from typing import Protocol, runtime_checkable
@@ -142,6 +142,7 @@ class World(Protocol):
     identity: str  # changes with all that its scenes depend on, so a file that is made in it can tell
     camera: object  # its own, which `open` takes by default
     coordinate_frames: Sequence[str]  # of the episodes that it can play, keys of `envs.episode.FRAMES`
+    scenes_at_once: int | None  # scenes in which agents may walk side by side; None for any number
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: object = None) -> Simulator:
         """A simulator with these scenes, each loaded once; `camera` is the world's own by default."""
@@ -195,6 +196,19 @@ def checked_actions(actions: Tensor | np.ndarray, *, num_agents: int, known: Act
     if not whole or not ((actions >= 0) & (actions < len(known))).all():
         raise ValueError(f"actions: expected {num_agents} whole numbers from 0 to {len(known) - 1}, got {actions!r}")
     return actions.cpu().numpy().astype(np.int64)
+
+
+def in_windows(scene_ids: Sequence[str], size: int, most: int | None) -> Iterator[range]:
+    """Episodes to play side by side, by the scene of each: at most `size` in a row, in a world's `scenes_at_once`.
+
+    A world that loads a scene in seconds would load some anew at every step, if agents walked in more.
+    """
+    begin, most = 0, most or len(scene_ids)
+    for end in range(1, len(scene_ids) + 1):
+        full = end - begin == size
+        if end == len(scene_ids) or full or len({*scene_ids[begin : end + 1]}) > most:
+            yield range(begin, end)
+            begin = end
 
 
 def enter(world: World, scene_ids: Sequence[str]) -> tuple[Simulator, Int64[np.ndarray, " N"]]:

@@ -43,7 +43,7 @@ class HabitatWorld:
 
     def __init__(self, settings: HabitatSettings) -> None:
         self.settings, self.actions, self.camera = settings, settings.actions, settings.camera
-        self.identity = settings.identity
+        self.identity, self.scenes_at_once = settings.identity, settings.processes
         self._scenes = {settings.camera: Scenes(settings)}
         self.annotations = lru_cache(SCENES_KEPT)(self._annotations)
 

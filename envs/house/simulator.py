@@ -73,7 +73,7 @@ class HouseWorld:
     It is a `data.batches.frames.DrawnWorld` as well.
     """
 
-    actions, coordinate_frames = HOUSE_ACTIONS, ("house",)
+    actions, coordinate_frames, scenes_at_once = HOUSE_ACTIONS, ("house",), None
     class_names, region_names = CLASSES, tuple(room_rules()["types"])
     first_thing, first_asked = len(BUILDING), len(CLASSES) - len(QUERYABLE)
 

@@ -39,11 +39,11 @@ from eqa.data.questions.balance import MajorityBaseline
 from eqa.data.questions.counts import tally
 from eqa.data.source import Source
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.actions import PADDED_ACTION, ActionSet
+from eqa.envs.actions import PADDED_ACTION
 from eqa.envs.episode import Episode
 from eqa.envs.metrics import LEAST_SHARE, answer_ranks, target_shares, walk_metrics
 from eqa.envs.progress import console, progress
-from eqa.envs.simulator import Goal, SceneFailed, Simulator, enter
+from eqa.envs.simulator import Goal, SceneFailed, Simulator, World, enter, in_windows
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
 from eqa.models.agents.frontier import FrontierAgent, within_map
@@ -62,17 +62,15 @@ GIVEN_UP = 2  # episodes of a scene that fail alone, after which its others are 
 PLACES_KEPT, LEAST_SHOWN = 64, 0.001  # of an answerer's attention, in a row
 
 
-def batches(
-    demos: Demonstrations, settings: Sequence[str], size: int, actions: ActionSet
-) -> Iterator[list[SpawnPoint]]:
+def batches(demos: Demonstrations, settings: Sequence[str], size: int, world: World) -> Iterator[list[SpawnPoint]]:
     """All questions in all settings in which they count.
 
     Questions of a house stay together, so that few houses are loaded at once.
     """
     places = ((row, setting) for row in range(len(demos)) for setting in settings)
-    valid = [s for row, setting in places if (s := spawn_point(demos, row, setting, actions))]
-    for begin in range(0, len(valid), size):
-        yield valid[begin : begin + size]
+    valid = [s for row, setting in places if (s := spawn_point(demos, row, setting, world.actions))]
+    for some in in_windows([demos.episodes[one.row].scene_id for one in valid], size, world.scenes_at_once):
+        yield [valid[n] for n in some]
 
 
 class Evaluation:
@@ -123,7 +121,7 @@ class Evaluation:
         agent is one line: with its own answers if it gives some, else with those of the trained agent's answerer.
         `relations` are those of lines besides the trained agent's, by name; lines without an entry have none.
         """
-        todo = list(batches(self.demos, settings, self.lockstep, self.world.actions))
+        todo = list(batches(self.demos, settings, self.lockstep, self.world))
         rows: dict[str, list[dict]] = {}
         own = {}
         if self.agent is not None:

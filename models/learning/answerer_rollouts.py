@@ -23,6 +23,7 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
 from eqa.envs.files import atomic_write, build_once
 from eqa.envs.progress import progress
+from eqa.envs.simulator import in_windows
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.learning.rollouts import Rewards, Rollouts
 
@@ -115,13 +116,13 @@ class AnswererRollouts(AnswererData):
         navigator = self.navigator.to(device)
         frames, nobody = None, Silent(self.num_frames, self.earlier_frames, len(self.source.vocabulary.answers))
         with progress(f"answerer rollouts, {split} {walk}", len(episodes)) as advance:
-            for begin in range(0, len(episodes), AT_ONCE):
-                some = range(begin, min(begin + AT_ONCE, len(episodes)))
+            scene_ids, most = [episode.scene_id for episode in demos.episodes], self.source.world.scenes_at_once
+            for some in in_windows(scene_ids, AT_ONCE, most):
                 spawns = {name: values.to(device) for name, values in episodes.__getitems__(some).items()}
                 ends = rollouts(navigator, nobody, spawns).last_frames.cpu().numpy()
                 if frames is None:
                     frames = file.create_dataset("frames", (len(episodes), *ends.shape[1:]), "f2")
-                frames[begin : begin + len(some)] = ends
+                frames[some.start : some.stop] = ends
                 advance(len(some))
 
 

@@ -27,7 +27,7 @@ from eqa.envs.actions import PADDED_ACTION, Action
 from eqa.envs.episode import Episode
 from eqa.envs.files import build_once
 from eqa.envs.progress import progress
-from eqa.envs.simulator import Goal, Observation, Planner, World, enter
+from eqa.envs.simulator import Goal, Observation, Planner, World, enter, in_windows
 from eqa.envs.task import Task, play
 
 LOCKSTEP = 48
@@ -114,10 +114,9 @@ class OwnWalks:
         training = self.navigator.training
         self.navigator.eval()
         with progress("walks of its own", len(episodes)) as advance:
-            for first in range(0, len(episodes), LOCKSTEP):
-                batch = episodes[first : first + LOCKSTEP]
-                yield self._walk(batch)
-                advance(len(batch))
+            for some in in_windows([episode.scene_id for episode in episodes], LOCKSTEP, self.world.scenes_at_once):
+                yield self._walk([episodes[n] for n in some])
+                advance(len(some))
         self.navigator.train(training)
 
     @torch.no_grad()

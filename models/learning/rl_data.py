@@ -1,10 +1,11 @@
 """`RolloutData`: the agent to fine-tune, its worlds, and the episodes of each update."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytorch_lightning as pl
+from jaxtyping import Int64
 from torch.utils.data import DataLoader
 
 from eqa.data.batches.imitation import as_collated
@@ -12,6 +13,7 @@ from eqa.data.batches.rl_episodes import RLEpisodes, SpawnCurriculum, questions_
 from eqa.data.batches.sampling import own_parts
 from eqa.data.demonstrations.spawn_settings import RANDOM_HEADING, spawn_point
 from eqa.data.source import Source
+from eqa.envs.simulator import in_windows
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.neural import NeuralAgent
 from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
@@ -108,7 +110,8 @@ class RolloutData(pl.LightningDataModule):
         episodes = RLEpisodes(
             demos, self.agent.vocabulary, spawns, max_steps=actions.max_steps, samples=self.samples, seed=seed
         )
-        return self._loader(episodes, self.questions)
+        rows = np.arange(len(episodes))
+        return self._loader(episodes, np.split(rows, range(self.questions, len(rows), self.questions)))
 
     def val_dataloader(self) -> DataLoader:
         demos, actions = self.demos["val"], self.source.world.actions
@@ -120,9 +123,10 @@ class RolloutData(pl.LightningDataModule):
             if (s := spawn_point(demos, row, setting, actions))
         ]
         whole = len(spawns) - len(spawns) % self.trainer.world_size
-        return self._loader(
-            RLEpisodes(demos, self.agent.vocabulary, spawns[:whole], max_steps=actions.max_steps), self.num_envs
-        )
+        scene_ids = [demos.episodes[spawn.row].scene_id for spawn in spawns[:whole]]
+        windows = in_windows(scene_ids, self.num_envs, self.source.world.scenes_at_once)
+        episodes = RLEpisodes(demos, self.agent.vocabulary, spawns[:whole], max_steps=actions.max_steps)
+        return self._loader(episodes, [np.array(some) for some in windows])
 
     @property
     def _settings(self) -> list[str]:
@@ -130,8 +134,7 @@ class RolloutData(pl.LightningDataModule):
         known = [] if self.spawn.random_heading == 1 else VALIDATION
         return [*known, *(f"{name}{RANDOM_HEADING}" for name in VALIDATION if self.spawn.random_heading)]
 
-    def _loader(self, episodes: RLEpisodes, size: int) -> DataLoader:
-        batches = [np.arange(begin, min(begin + size, len(episodes))) for begin in range(0, len(episodes), size)]
+    def _loader(self, episodes: RLEpisodes, batches: Sequence[Int64[np.ndarray, " _"]]) -> DataLoader:
         parts = own_parts(batches, self.trainer.global_rank, self.trainer.world_size)
         return DataLoader(episodes, batch_sampler=parts, collate_fn=as_collated)
 

@@ -133,7 +133,7 @@ def away(goal: Goal, pose: np.ndarray) -> float:
 class BoxWorld:
     """Implements `envs.simulator.World`."""
 
-    actions, identity, camera, coordinate_frames = ACTIONS, "boxes", Camera(), ("house",)
+    actions, identity, camera, coordinate_frames, scenes_at_once = ACTIONS, "boxes", Camera(), ("house",), None
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> BoxSimulator:
         return BoxSimulator(scene_ids, num_agents, camera or self.camera)

@@ -156,8 +156,8 @@ def test_every_line_of_the_table_has_the_same_questions(rows: list[dict]) -> Non
 
 def test_a_question_with_a_shorter_walk_is_left_out_for_everyone(evaluation: Evaluation) -> None:
     longest = int(evaluation.demos.lengths.max())
-    assert list(batches(evaluation.demos, [f"T-{longest + 1}"], 8, HOUSE_ACTIONS)) == []
-    found = [[one.row for one in batch] for batch in batches(evaluation.demos, [f"T-{longest}"], 8, HOUSE_ACTIONS)]
+    assert list(batches(evaluation.demos, [f"T-{longest + 1}"], 8, evaluation.world)) == []
+    found = [[one.row for one in batch] for batch in batches(evaluation.demos, [f"T-{longest}"], 8, evaluation.world)]
     assert found == [[int(evaluation.demos.lengths.argmax())]]
 
 
@@ -175,10 +175,12 @@ def test_turned_spawns_are_at_the_same_place_and_know_no_history(evaluation: Eva
     for episode_id in {e.episode_id for e in evaluation.demos.episodes}:
         straight, turned = at["T-20", episode_id], at["T-20 random heading", episode_id]
         assert straight[:3] == turned[:3]
-    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48, HOUSE_ACTIONS)
+    (batch,) = batches(evaluation.demos, ("T-20 random heading", "random"), 48, evaluation.world)
     start = evaluation._start(batch)
     assert start.actions.shape == (4, 0) and start.remaining == [None] * 4
-    again = [one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48, HOUSE_ACTIONS))]
+    again = [
+        one.pose for one in next(batches(evaluation.demos, ("T-20 random heading", "random"), 48, evaluation.world))
+    ]
     assert start.poses.tolist() == [list(pose) for pose in again]
     assert len({one.pose[3] for one in batch}) > 1
     for one in (one for one in batch if one.setting != "random"):  # the headings that older versions drew
@@ -254,7 +256,7 @@ def test_the_oracles_last_frames_are_the_demonstrations(evaluation: Evaluation) 
     evaluation._answers = lambda who, of, prior, *frames: seen.append(frames[0]) or answers(who, of, prior, *frames)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
     del evaluation._answers
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, evaluation.world), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][-5:]
             assert np.abs(features[n].numpy() - stored).max() < 0.01 * np.abs(stored).max()
@@ -272,7 +274,7 @@ def test_an_answerer_that_looks_farther_back_gets_frames_from_before_the_spawn_t
     )
     monkeypatch.setattr(evaluation.agent.answerer, "earlier_frames", back)
     evaluation.play({"oracle": ShortestPathAgent()}, ("T-10",))
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, evaluation.world), strict=True):
         for n, i in enumerate(one.row for one in batch):
             stored = last_frames(evaluation.demos.features[evaluation.demos.rows(i)], 5, back)
             assert features[n].shape == stored.shape
@@ -290,7 +292,7 @@ def test_who_stops_at_once_answers_from_history_and_spawn_alone(evaluation: Eval
     rows = evaluation.play({"stopper": Stopper()}, ("T-10",))
     del evaluation._answers
     assert all(row["d_T"] == row["d_0"] and row["ep_len"] == 1 and row["stop"] == 1 for row in rows)
-    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, HOUSE_ACTIONS), strict=True):
+    for features, batch in zip(seen, batches(evaluation.demos, ("T-10",), 48, evaluation.world), strict=True):
         for n, (i, first) in enumerate((one.row, one.known) for one in batch):
             stored = evaluation.demos.features[evaluation.demos.rows(i)][max(first - 4, 0) : first + 1]
             assert np.abs(features[n, -len(stored) :].numpy() - stored).max() < 0.01 * np.abs(stored).max()
@@ -309,7 +311,7 @@ def test_playing_side_by_side_gives_what_playing_alone_gives(evaluation: Evaluat
 def test_an_episode_that_fails_is_void_and_after_two_so_is_the_rest_of_its_scene(
     evaluation: Evaluation, rows: list[dict], cursed: tuple[int, ...], void: list[int], capsys: pytest.CaptureFixture
 ) -> None:
-    (batch,) = batches(evaluation.demos, PLAYED, 48, HOUSE_ACTIONS)
+    (batch,) = batches(evaluation.demos, PLAYED, 48, evaluation.world)
     assert len(batch) == 8
     failing = Evaluation(evaluation.agent, evaluation.source, "test", extractor=evaluation.extractor)
 
