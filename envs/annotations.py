@@ -6,6 +6,7 @@ Axes: P corners of an outline. Plan coordinates are (x, z), metres.
 """
 
 from dataclasses import dataclass, field
+from math import inf
 
 Outline = tuple[tuple[float, float], ...]  # corners (x, z) of a polygon in the plan
 
@@ -31,6 +32,8 @@ class Region:
 
     name: str
     outline: Outline
+    low_m: float = -inf  # heights between which it lies, where a scene has storeys
+    high_m: float = inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Compares habitat-sim with our own world on the same exported houses, and prints two tables: agreement and speed.
+"""Compares habitat-sim with our own world on the same exported houses, and prints tables: agreement and speed.
 
     python scripts/compare_habitat.py --python ~/miniconda3/envs/habitat/bin/python
     python scripts/compare_habitat.py --python ... --split test --style mixed --count 4 --views 256
+    python scripts/compare_habitat.py --python ... --questions --repeats 0     # what is asked about their semantics
 
 Houses of a split are exported to a folder that is deleted at the end. Both worlds then draw the same poses, measure the
 same ways, and take the same actions. Speeds are medians of `--repeats` runs, ours and habitat-sim's in turns.
@@ -11,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,11 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from rich.table import Table
 
+from eqa.data.questions.journal import Journal
+from eqa.data.questions.rules import load_rules
+from eqa.data.questions.scan_names import load_scan_names
+from eqa.data.questions.scans import Scans
+from eqa.data.questions.templates import Generator
 from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.envs.habitat.export import write_house
 from eqa.envs.habitat.simulator import HabitatWorld
@@ -67,6 +74,7 @@ def main() -> None:
     parser.add_argument("--count", type=whole(1), default=2, help="houses, of which both worlds open all")
     parser.add_argument("--views", type=whole(16), default=128, help="poses in each house")
     parser.add_argument("--repeats", type=whole(0), default=5, help="runs of each speed, 0 for agreement alone")
+    parser.add_argument("--questions", action="store_true", help="ask about the scenes as about scans, minutes a house")
     arguments = parser.parse_args()
     houses = [
         generate_house(seed=arguments.seed, split=arguments.split, index=index, style=arguments.style)
@@ -77,6 +85,8 @@ def main() -> None:
             for house in houses:
                 write_house(house, Path(folder), load_catalog())
             console.print(agreement(houses, Path(folder), arguments))
+            if arguments.questions:
+                console.print(questions(houses, Path(folder), arguments))
             if arguments.repeats:
                 console.print(speed(houses, Path(folder), arguments))
     except ValueError as error:
@@ -190,6 +200,28 @@ def by_chance(rng: np.random.Generator) -> Int64[np.ndarray, " S"]:
         actions += [int(rng.choice([Action.LEFT, Action.RIGHT]))] * int(rng.integers(1, TURNS + 1))
         actions += [int(Action.FORWARD)] * int(rng.integers(1, MOVES + 1))
     return np.array(actions[:STEPS], np.int64)
+
+
+def questions(houses: list[House], folder: Path, arguments: argparse.Namespace) -> Table:
+    """Questions with one clear answer, by type: the house's own, and those about its scene's semantics and pixels."""
+    _, theirs = worlds(houses, folder, arguments.python, 224, 1)
+    scans = Scans(theirs, load_scan_names(), Journal(folder / "scans", configuration={}))
+    rules, found = load_rules(), Counter()
+    with progress("questions", len(houses)) as advance:
+        for house in houses:
+            scene = scans.house(house.id)
+            for name in rules.types:
+                engine = Generator(rules, [name])
+                own, asked = ({q.text: q.answer for q in engine.generate(one)} for one in (house, scene))
+                shared = own.keys() & asked.keys()
+                found.update({(name, "own"): len(own), (name, "asked"): len(asked), (name, "both"): len(shared)})
+                found[name, "same"] += sum(own[text] == asked[text] for text in shared)
+            advance(1)
+    theirs.close()
+    table = Table("type", "of the house", "of its scene", "of both", "with the same answer", title="questions")
+    for name in rules.types:
+        table.add_row(name, *(str(found[name, part]) for part in ("own", "asked", "both", "same")))
+    return table
 
 
 def speed(houses: list[House], folder: Path, arguments: argparse.Namespace) -> Table:

@@ -26,7 +26,8 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 FINDINGS = ("imitation", "walking", "rendering")
 RUNS = sorted((DOCS / "runs").iterdir())
-CONFIG_OF = {"train.py": "train", "eval.py": "eval", "scripts/make_demos.py": "demos"}
+CONFIG_OF = {"train.py": "train", "eval.py": "eval"}
+CONFIG_OF |= {"scripts/make_demos.py": "demos", "scripts/make_scan_questions.py": "scans"}
 HABITAT_LAB = "data/scene_datasets/"  # a folder of theirs
 QUESTION_WORDS = re.compile(r"(?:(?<=[.!?:] )|(?<=\n\n)|^)\**(?:What|Who|How|Whoever|Whatever|Whose)\b[^.]*\.")
 

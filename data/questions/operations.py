@@ -13,7 +13,7 @@ from math import hypot
 from typing import Literal
 
 from eqa.data.questions.relations import CLEAR, UNCLEAR, Relations, volume_m3
-from eqa.data.questions.rules import Rules
+from eqa.data.questions.rules import UNNAMED, Rules
 from eqa.envs.house.house import House, HouseObject
 
 # Places that show an answer: views of all touched objects, views of most of the room (for a missing thing), or no one
@@ -103,7 +103,7 @@ def rooms(world: World, kind: str) -> list[int]:
 
 @operation("Category -> Objects")
 def objects(world: World, category: str) -> Objects:
-    also = world.rules.confusable.get(category, ())
+    also = (*world.rules.confusable.get(category, ()), UNNAMED)
     return Objects(world.of_category(category), [thing for name in also for thing in world.of_category(name)])
 
 
@@ -161,7 +161,7 @@ def color(world: World, thing: HouseObject) -> str:
 
 @operation("Object -> Answer")
 def name(world: World, thing: HouseObject) -> str:
-    if thing.category in world.rules.never_answers:
+    if thing.category in (*world.rules.never_answers, UNNAMED):
         raise Undefined("a name that is never an answer")
     return thing.category
 

@@ -11,6 +11,7 @@ from eqa.data.questions.relations import RELATIONS, Thresholds
 from eqa.envs.house.catalog import CLASSES, QUERYABLE
 
 RULES = Path(__file__).parent / "questions.yaml"
+UNNAMED = "something"  # the category of a thing that could be any: it is no answer, and leaves others in doubt
 
 
 @dataclass(frozen=True, slots=True)

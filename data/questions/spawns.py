@@ -74,8 +74,8 @@ def add_spawns(house: House, episodes: Sequence[Episode]) -> list[Episode | None
             continue
         walk = walk.last(HOUSE_ACTIONS.max_steps)
         field = fields[distinct[goals[index]]]
-        spawns = _along(house, floor, field, walk)
-        spawns["random"] = _spawn(house, floor, field, long, len(long.actions))
+        spawns = along(house, _distances(floor, field, walk), walk)
+        spawns["random"] = spawn_at(house, _distances(floor, field, long), long, len(long.actions))
         with_spawns[row] = replace(episodes[row], spawns=spawns, walk=letters(walk.actions))
     return with_spawns
 
@@ -101,7 +101,7 @@ def walk_anew(house: House, episodes: Sequence[Episode], number: int) -> list[Ep
     for episode, goal, walk in zip(episodes, goals, _walks(floor, roomy, wanted), strict=True):
         if walk is not None:
             walk = walk.last(HOUSE_ACTIONS.max_steps)
-            spawns = _along(house, floor, fields[distinct[goal]], walk)
+            spawns = along(house, _distances(floor, fields[distinct[goal]], walk), walk)
             episode = replace(episode, spawns=spawns, walk=letters(walk.actions))
         walked.append(episode)
     return walked
@@ -138,19 +138,22 @@ def _draw_pose(roomy: Floor, rng: np.random.Generator, places: Float64[np.ndarra
     return drawn[int(np.argmax(roomy.is_free(np.array(drawn)[:, PLAN])))]
 
 
-def _along(house: House, floor: Floor, field: np.ndarray, walk: Walk) -> dict[str, Spawn]:
-    """The spawns on a walk: its start, and those that it is long enough for."""
+def _distances(floor: Floor, field: Float32[np.ndarray, " C"], walk: Walk) -> Float32[np.ndarray, " T"]:
+    return distances_at(floor, field, walk.poses[:, PLAN])
+
+
+def along(house: House, distance_m: Float32[np.ndarray, " T"], walk: Walk) -> dict[str, Spawn]:
+    """The spawns on a walk: its start, and those that it is long enough for; `distance_m` is left at each pose."""
     begins = {"start": len(walk.actions)} | {f"T-{k}": k for k in sorted(SPAWNS, reverse=True)}
-    return {name: _spawn(house, floor, field, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
+    return {name: spawn_at(house, distance_m, walk, k) for name, k in begins.items() if k <= len(walk.actions)}
 
 
-def _spawn(house: House, floor: Floor, field: np.ndarray, walk: Walk, num_actions: int) -> Spawn:
+def spawn_at(house: House, distance_m: Float32[np.ndarray, " T"], walk: Walk, num_actions: int) -> Spawn:
     """The pose of the walk with so many actions left."""
-    pose = walk.before_end(num_actions)
     return Spawn(
-        pose=pose,
+        pose=walk.before_end(num_actions),
         num_actions=num_actions,
-        distance_m=round(float(distances_at(floor, field, np.array([pose[PLAN]]))[0]), 3),
+        distance_m=round(float(distance_m[-num_actions]), 3),
         num_rooms=len(np.unique(rooms_at(house, walk.last(num_actions).poses))),
     )
 

@@ -3,21 +3,21 @@
 Four small pictures from a place close the round. The pixels of each thing are added up by columns, and columns by
 views.
 
-Axes: P places, D headings, I instance ids (0 is the building), O objects.
+Axes: P places, N poses, D headings, I instance ids (0 is the building), O objects, H W image.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import asin, pi, radians, sin, tan
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int64, Integer
 from numba import njit
 
 from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.navigation.floor import side_by_side
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.rendering.renderer import Renderer
 
 VIEW_RAD = radians(60)  # an agent's view, as wide as it is high
 VIEW_SR = 4 * asin(sin(VIEW_RAD / 2) ** 2)
@@ -42,12 +42,15 @@ class Around:
 
 
 def look_around(
-    renderer: Renderer, scene_index: int, places: Float64[np.ndarray, "P 4"], column_of: Int64[np.ndarray, " I"]
+    draw: Callable[[Float64[np.ndarray, "N 4"]], Integer[np.ndarray, "N H W"]],
+    places: Float64[np.ndarray, "P 4"],
+    column_of: Int64[np.ndarray, " I"],
 ) -> Around:
     """Things seen from each place, at each heading that an agent can have. The places' own headings do not count.
 
     `column_of` gives each instance id's place on the last axis; things come after FLOOR. A view's upper and lower edges
-    count as equally far from the horizon all along, at their mean. `renderer` has the camera DRAWN.
+    count as equally far from the horizon all along, at their mean. `draw` gives the instance ids that poses see with the
+    camera DRAWN.
     """
     across = 2 * (np.arange(DRAWN.width_px) + 0.5) / DRAWN.width_px - 1
     down = (np.arange(DRAWN.height_px) + 0.5 - DRAWN.height_px / 2) * 2 / DRAWN.width_px
@@ -64,7 +67,7 @@ def look_around(
         part = slice(first, first + PLACES_AT_ONCE)
         poses = np.repeat(places[part], NUM_DRAWN, 0)
         poses[:, 3] = np.tile(turns, len(places[part]))
-        seen = renderer.render(np.full(len(poses), scene_index, np.int32), poses)["instance_id"]
+        seen = draw(poses)
         rounds = seen.reshape(-1, NUM_DRAWN, *seen.shape[1:])
         halves = zip(
             *(np.array_split(array, 2) for array in (shares[part], whole[part], others[part], rounds)), strict=True

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from eqa.data.questions.operations import Sight, Undefined, World
 from eqa.data.questions.programs import Program, Slot, parse
-from eqa.data.questions.rules import Rules
+from eqa.data.questions.rules import UNNAMED, Rules
 from eqa.envs.annotations import PALETTE
 from eqa.envs.house.catalog import CLASSES, QUERYABLE
 from eqa.envs.house.house import House
@@ -179,7 +179,7 @@ def check_annotations(house: House) -> None:
         where = f"house {house.id}, object {thing.id} ({thing.category})"
         if thing.id != place:
             raise ValueError(f"{where}: expected ids 1, 2, ... in order, got {thing.id} at place {place}")
-        if thing.category not in CLASSES:
+        if thing.category not in (*CLASSES, UNNAMED):
             raise ValueError(f"{where}: unknown category; expected one of catalog.CLASSES")
         if not 0 <= thing.room < len(house.rooms):
             raise ValueError(f"{where}: expected a room from 0 to {len(house.rooms) - 1}, got {thing.room}")

@@ -8,16 +8,16 @@ takes one random near place and the heading with most pixels; with few poses to 
 and turned.
 
 Axes: P places, V those near one target, Q points, E edges, D headings, H those that a walk may end with, N middle ones,
-I instance ids (0 is the building), T objects of one target.
+I instance ids (0 is the building), T objects of one target, R C image.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 from math import pi
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64, Integer
 from numpy.lib.stride_tricks import sliding_window_view
 
 from eqa.data.questions.surroundings import (
@@ -32,7 +32,7 @@ from eqa.data.questions.surroundings import (
     look_around,
 )
 from eqa.envs.actions import HOUSE_ACTIONS
-from eqa.envs.episode import Pose
+from eqa.envs.episode import PLAN, Pose
 from eqa.envs.house.build import build_floor, build_scene
 from eqa.envs.house.catalog import CLASSES, load_catalog
 from eqa.envs.house.house import House, HouseObject
@@ -54,6 +54,9 @@ OVERVIEW_POINTS = 40  # of a room's floor, and places to look at them from
 
 ViewPoints = tuple[Pose, ...] | None
 Target = tuple[int, ...]  # ids of objects to be seen in one view, the one to look at first; or an `overview`
+
+# Draws the instance ids that poses see, in one of the groups of rooms that were begun with.
+Look = Callable[[tuple[int, ...], Float64[np.ndarray, "N 4"]], Integer[np.ndarray, "N R C"]]
 
 # A function of a house and targets that gives the poses which see each, best first, None for an invisible one.
 Visible = Callable[[House, Sequence[Target]], Sequence[ViewPoints]]
@@ -85,37 +88,81 @@ def view_points(
     quarters of the best one's score. Large rooms have fewer places. The result does not depend on the other targets.
     ValueError names an id that the house does not have.
     """
+    if "instance_id" not in renderer.sensors:
+        raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.sensors}")
+    places = floor.places(spacing_m)
+    grid = places[:, PLAN]
+
+    def begin(groups: Sequence[tuple[int, ...]]) -> Look:
+        renderer.load([_visible_in(scene, rooms, len(house.objects)) for rooms in groups])
+
+        def look(rooms: tuple[int, ...], poses: Float64[np.ndarray, "N 4"]) -> Integer[np.ndarray, "N R C"]:
+            return renderer.render(np.full(len(poses), groups.index(rooms), np.int32), poses)["instance_id"]
+
+        return look
+
+    return seen_from(
+        house,
+        places,
+        targets,
+        in_room=lambda room: thinned(inside_polygon(grid, house.rooms[room].polygon), grid, spacing_m),
+        begin=begin,
+        within_m=within_m,
+        keep=keep,
+        least_share=least_share,
+    )
+
+
+def seen_from(
+    house: House,
+    places: Float64[np.ndarray, "P 3"],
+    targets: Sequence[Target],
+    *,
+    in_room: Callable[[int], Bool[np.ndarray, " P"]],
+    begin: Callable[[Sequence[tuple[int, ...]]], Look],
+    eye_m: float = DRAWN.height_m,
+    within_m: float = 3.25,
+    keep: int = 48,
+    least_share: float = 0.015,
+) -> list[ViewPoints]:
+    """As `view_points`, from any places where an agent can stand, with its eyes `eye_m` above them.
+
+    `in_room` tells which of the places count for a room. `begin` is given the groups of rooms that targets are in, and
+    gives the function that draws instance ids, those of the house, for one of the groups.
+    """
     groups: dict[tuple[int, ...], list[int]] = {}  # by the rooms that a target's objects are in
     for place, target in enumerate(targets):
         if not target or not all(1 <= i <= len(house.objects) for i in target):
             raise ValueError(f"targets: house {house.id} has objects 1 to {len(house.objects)}, got {target}")
         groups.setdefault(tuple(sorted({house.objects[i - 1].room for i in target})), []).append(place)
-    if "instance_id" not in renderer.sensors:
-        raise ValueError(f"renderer: expected one that gives instance_id, got {renderer.sensors}")
     if not groups:
         return []
-    renderer.load([_visible_in(scene, rooms, len(house.objects)) for rooms in groups])
-    grid = _grid(floor, spacing_m)
-    in_room = {room: _in_room(house, room, grid, spacing_m) for room in sorted(set().union(*groups))}
+    draw, grid = begin(list(groups)), places[:, PLAN]
+    room_has = {room: in_room(room) for room in sorted(set().union(*groups))}
     found: list[ViewPoints] = [None] * len(targets)
-    for index, (rooms, places) in enumerate(groups.items()):
-        firsts = [house.objects[i - 1] for i in sorted({targets[place][0] for place in places})]
-        near = {thing.id: in_room[thing.room] & _near(thing, grid, within_m) for thing in firsts}
+    for rooms, wanted in groups.items():
+        firsts = [house.objects[i - 1] for i in sorted({targets[place][0] for place in wanted})]
+        near = {thing.id: room_has[thing.room] & _near(thing, grid, within_m) for thing in firsts}
         used = np.flatnonzero(np.any(list(near.values()), axis=0))
         column_of = _columns(house, rooms)
-        around = look_around(renderer, index, floor.stand(grid[used], np.zeros(len(used))), column_of)
-        for place in places:
+        around = look_around(partial(draw, rooms), standing(places[used]), column_of)
+        for place in wanted:
             target = targets[place]
             thing, columns = house.objects[target[0] - 1], column_of[np.asarray(target)]
             stand = np.flatnonzero(near[thing.id][used])
-            at = grid[used[stand]]
-            heading, score = _best_turned(around, stand, _toward(thing, at), columns, least_share)
-            clear = _clear(around.whole[stand, columns[0]], _box_share(thing, at))
+            at = places[used[stand]]
+            heading, score = _best_turned(around, stand, _toward(thing, at[:, PLAN]), columns, least_share)
+            clear = _clear(around.whole[stand, columns[0]], _box_share(thing, at, eye_m))
             score = np.round(score * clear, 6)  # equal on machines whose last bits of an arctangent differ
             order = np.argsort(-score, kind="stable")
             order = order[score[order] > max(0.75 * score.max(initial=0), 0)][:keep]
-            found[place] = tuple(map(tuple, floor.stand(at, HEADINGS_RAD[heading])[order].tolist())) or None
+            found[place] = tuple(map(tuple, standing(at, HEADINGS_RAD[heading])[order].tolist())) or None
     return found
+
+
+def standing(places: Float64[np.ndarray, "V 3"], headings_rad: Float64[np.ndarray, " V"] | float = 0.0) -> np.ndarray:
+    """Poses (V, 4) at places."""
+    return np.column_stack([places, np.broadcast_to(headings_rad, len(places))])
 
 
 def _best_turned(
@@ -175,14 +222,14 @@ def _clear(seen: Float32[np.ndarray, " V"], box: Float64[np.ndarray, " V"]) -> F
     return np.minimum(filled / max(CLEAR * filled.max(initial=0), 1e-9), 1)
 
 
-def _box_share(thing: HouseObject, places: Float64[np.ndarray, "V 2"]) -> Float64[np.ndarray, " V"]:
+def _box_share(thing: HouseObject, places: Float64[np.ndarray, "V 3"], eye_m: float) -> Float64[np.ndarray, " V"]:
     """The share of a view's solid angle between the bearings and heights of an object's box, as seen from places."""
-    toward = np.array(thing.position[::2]) - places
-    corners = np.array(thing.footprint()) - places[:, None]
+    toward = np.array(thing.position[::2]) - places[:, PLAN]
+    corners = np.array(thing.footprint()) - places[:, None, PLAN]
     aside = corners[..., 0] * toward[:, None, 1] - corners[..., 1] * toward[:, None, 0]
     bearing = np.arctan2(aside, (corners * toward[:, None]).sum(axis=2))
     away_m = np.maximum(np.hypot(*toward.T), 0.1)
-    bottom, top = (thing.position[1] + h - DRAWN.height_m for h in (0, thing.size_m[1]))
+    bottom, top = (thing.position[1] + h - (places[:, 1] + eye_m) for h in (0, thing.size_m[1]))
     high = top / np.hypot(top, away_m) - bottom / np.hypot(bottom, away_m)
     return np.ptp(bearing, axis=1) * high / VIEW_SR
 
@@ -197,11 +244,11 @@ class ViewPointFinder:
         catalog = load_catalog()
         scene = build_scene(house, catalog)
         floor = build_floor(house, scene, catalog.meshes)
-        objects = [target for target in targets if not _is_overview(target)]
-        rooms = [-1 - target[0] for target in targets if _is_overview(target)]
+        objects = [target for target in targets if not is_overview(target)]
+        rooms = [-1 - target[0] for target in targets if is_overview(target)]
         found = iter(view_points(house, scene, floor, self.renderer, objects))
         over = iter(overviews(house, floor, rooms))
-        return [next(over if _is_overview(target) else found) for target in targets]
+        return [next(over if is_overview(target) else found) for target in targets]
 
 
 @cache
@@ -214,7 +261,8 @@ def view_points_of(house: House, targets: Sequence[Target]) -> list[ViewPoints]:
     return _finder()(house, targets)
 
 
-def _is_overview(target: Target) -> bool:
+def is_overview(target: Target) -> bool:
+    """True for the target of a question about a room, of index -1 - target[0]."""
     return len(target) == 1 and target[0] < 0
 
 
@@ -226,19 +274,31 @@ def overviews(
     A pose is kept if it sees `enough_share` of the best one's view. Furniture hides nothing here: it is the thing that
     one looks for, and an agent can step round it.
     """
-    return [_overview(house.rooms[room].polygon, floor, keep, enough_share) for room in rooms]
+
+    def free(points: Float64[np.ndarray, "Q 2"]) -> Float64[np.ndarray, "P 3"]:
+        return floor.stand(points, np.zeros(len(points)))[floor.is_free(points), :3]
+
+    return [overview_from(house.rooms[r].polygon, free, keep=keep, enough_share=enough_share) for r in rooms]
 
 
-def _overview(corners: Sequence[tuple[float, float]], floor: Floor, keep: int, enough_share: float) -> ViewPoints:
+def overview_from(
+    corners: Sequence[tuple[float, float]],
+    free: Callable[[Float64[np.ndarray, "Q 2"]], Float64[np.ndarray, "P 3"]],
+    *,
+    keep: int = 48,
+    enough_share: float = 0.75,
+) -> ViewPoints:
+    """As `overviews`, for one room; `free` gives places where an agent can stand, for points of the room's floor."""
     polygon = np.asarray(corners, np.float64)
     low, high = polygon.min(axis=0), polygon.max(axis=0)
     step_m = max(float(np.sqrt(np.prod(high - low) / OVERVIEW_POINTS)), 0.2)
     axes = [np.arange(a + step_m / 2, b, step_m) for a, b in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     points = points[inside_polygon(points, corners)]
-    places = points[floor.is_free(points)]
-    if not len(places):
+    stand = free(points)
+    if not len(stand):
         return None
+    places = stand[:, PLAN]
     toward = points - places[:, None]
     bearing = np.arctan2(-toward[..., 0], -toward[..., 1])
     off = np.abs((bearing[:, None] - HEADINGS_RAD[:, None] + pi) % (2 * pi) - pi)
@@ -247,7 +307,7 @@ def _overview(corners: Sequence[tuple[float, float]], floor: Floor, keep: int, e
     order = np.argsort(-score, axis=None, kind="stable")
     order = order[score.ravel()[order] >= enough_share * score.max()][:keep]
     place, heading = np.unravel_index(order, score.shape)
-    return tuple(map(tuple, floor.stand(places[place], HEADINGS_RAD[heading]).tolist()))
+    return tuple(map(tuple, standing(stand[place], HEADINGS_RAD[heading]).tolist()))
 
 
 def _in_sight(
@@ -287,16 +347,10 @@ def _columns(house: House, rooms: tuple[int, ...]) -> Int64[np.ndarray, " I"]:
     return column_of
 
 
-def _grid(floor: Floor, spacing_m: float) -> Float64[np.ndarray, "P 2"]:
-    """Free places (x, z) about `spacing_m` apart."""
-    stride = max(round(spacing_m / floor.cell_m), 1)
-    rows, columns = np.nonzero(floor.free[::stride, ::stride])
-    return (np.stack([columns, rows], axis=1) * stride + 0.5) * floor.cell_m + np.asarray(floor.origin)
-
-
-def _in_room(house: House, room: int, grid: Float64[np.ndarray, "P 2"], spacing_m: float) -> Bool[np.ndarray, " P"]:
+def thinned(
+    inside: Bool[np.ndarray, " P"], grid: Float64[np.ndarray, "P 2"], spacing_m: float
+) -> Bool[np.ndarray, " P"]:
     """The places in a room. Of very many, every second one, as on a chessboard: a hall is seen well from few."""
-    inside = inside_polygon(grid, house.rooms[room].polygon)
     if np.count_nonzero(inside) <= MANY_PLACES:
         return inside
     cells = np.floor((grid - grid.min(axis=0)) / spacing_m + 0.5).astype(np.int64)

@@ -30,7 +30,7 @@ FREE, NOT_NAVIGABLE, OTHER_ISLAND = range(3)
 NEAR_M = 0.5  # height between a pose and the navmesh, habitat-sim's own bound
 LARGE = 0.1  # share of the largest island's area
 BESIDE_M = (
-    0.05  # a navmesh's outline is simplified: so far beside it a pose counts, and moves from the place next to it
+    0.05  # so far beside a navmesh, whose outline is simplified, a pose counts; it moves from the place next to it
 )
 ON_M = 1e-4  # nearer is on it, but for rounding
 GOALS_KEPT = 256
@@ -151,6 +151,19 @@ class Scene:
         if place is not None and np.hypot(*(place - pose[:3])[[0, 2]]) < BESIDE_M and abs(place[1] - pose[1]) < NEAR_M:
             return FREE
         return OTHER_ISLAND if self.finder.is_navigable(pose[:3].astype(np.float32), NEAR_M) else NOT_NAVIGABLE
+
+    def places(self, spacing_m):
+        """Places (P, 3) of the large islands where an agent can stand, at multiples of `spacing_m` along X and Z."""
+        found = {}
+        for island in self.islands:
+            corners = np.array([_floats(corner) for corner in self.finder.build_navmesh_vertices(island)])
+            faces = np.array(self.finder.build_navmesh_vertex_indices(island), np.int64).reshape(-1, 3)
+            for triangle in corners[faces]:
+                for place in _raster(triangle, spacing_m):
+                    found[tuple(np.round(place / [spacing_m, NEAR_M, spacing_m]).astype(int).tolist())] = place
+        places = np.array([found[key] for key in sorted(found)]).reshape(-1, 3)
+        free = [state == FREE for state in self.fits(np.column_stack([places, np.zeros(len(places))]))]
+        return places[np.array(free, bool)]
 
     def move(self, poses, actions):
         """Poses after one action each, and 1 for each step that ran into something."""
@@ -328,6 +341,23 @@ class Scene:
             self.regions.append((name, loop, box.tolist()))
 
 
+def _raster(triangle, spacing_m):
+    """Places (P, 3) of a triangle at multiples of `spacing_m` along X and Z."""
+    plan = triangle[:, [0, 2]]
+    axes = [
+        np.arange(np.ceil(low / spacing_m), np.floor(high / spacing_m) + 1) * spacing_m
+        for low, high in zip(plan.min(0), plan.max(0))
+    ]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+    sides = np.stack([plan[1] - plan[0], plan[2] - plan[0]], 1)
+    if abs(np.linalg.det(sides)) < 1e-9 or not len(points):
+        return np.zeros((0, 3))
+    along = np.linalg.solve(sides, (points - plan[0]).T)
+    inside = (along >= -1e-9).all(0) & (along.sum(0) <= 1 + 1e-9)
+    heights = triangle[0, 1] + along.T @ (triangle[1:, 1] - triangle[0, 1])
+    return np.column_stack([points[:, 0], heights, points[:, 1]])[inside]
+
+
 def _last_number(name):
     """The number that a region's id ends with, such as 3 of "0_3"; ids without one come first."""
     end = name.rsplit("_", 1)[-1]
@@ -387,6 +417,9 @@ class Server:
 
     def look(self, poses, sensors):
         self.scene.look(_poses(poses), sensors, self.images)
+
+    def places(self, spacing_m):
+        return self.scene.places(spacing_m).tobytes()
 
     def fits(self, poses, goals):
         poses = _poses(poses)

@@ -91,6 +91,17 @@ class HabitatSettings:
             "dataset": None if self.dataset is None else str(self.dataset.expanduser().resolve()),
         }
 
+    def matching(self, pattern: str) -> list[str]:
+        """Ids of the scenes below `scenes` whose files fit a pattern, in order; ValueError if there are none.
+
+        A pattern without a suffix is for the names of exported houses: train-* for those of train.
+        """
+        root, end = self.scenes.expanduser().resolve(), "" if Path(pattern).suffix else STAGE
+        found = sorted(path.relative_to(root).as_posix().removesuffix(end) for path in root.glob(pattern + end))
+        if not found:
+            raise ValueError(f"scenes: expected some that fit {pattern!r} below {root}, found none")
+        return found
+
     def has(self, scene_id: str) -> bool:
         """True if the scene's file is there; ValueError for a path that leads out of the folder."""
         return self._file(scene_id).is_file()

@@ -98,12 +98,21 @@ class HabitatWorld:
         heights = [np.array(corners)[:, 1] for *_, corners in things]
         return Annotations(
             scene_id,
-            tuple(Region(_plain(name) or UNNAMED, _region_outline(loop, box)) for name, loop, box in regions),
+            tuple(
+                Region(_plain(name) or UNNAMED, _region_outline(loop, box), box[0][1], box[1][1])
+                for name, loop, box in regions
+            ),
             tuple(
                 Thing(number, _plain(name), outline, None, region, float(y.min()), float(y.max()))
                 for (number, name, region, _), outline, y in zip(things, outlines, heights, strict=True)
             ),
         )
+
+    def places(self, scene_id: str, spacing_m: float) -> Float64[np.ndarray, "V 3"]:
+        """Places (x, y, z) on the large islands of the navmesh, `spacing_m` apart along X and Z, on every storey."""
+        asked = [Question(scene_id, "places", (spacing_m,))]
+        self.scenes.ask(asked)
+        return np.frombuffer(asked[0].answer, np.float64).reshape(-1, 3).copy()
 
     def distances(
         self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ 4"]]

@@ -110,6 +110,10 @@ class HouseWorld:
         made = ready(self.house(scene_id), resolution=COARSE_RESOLUTION)
         return made.scene, annotations(made.house), made.floor
 
+    def places(self, scene_id: str, spacing_m: float) -> Float64[np.ndarray, "V 3"]:
+        """Free places (x, y, z) of a house, about `spacing_m` apart."""
+        return self._ready(scene_id).floor.places(spacing_m)
+
     def distances(
         self, scene_id: str, goals: Sequence[Goal], poses: Sequence[Float64[np.ndarray, "_ 4"]]
     ) -> list[Float32[np.ndarray, " _"]]:

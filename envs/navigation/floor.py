@@ -67,6 +67,13 @@ class Floor:
         rows, columns = np.nonzero(self.free)
         return (np.stack([columns, rows], axis=1) + 0.5) * self.cell_m + np.asarray(self.origin)
 
+    def places(self, spacing_m: float) -> Float64[np.ndarray, "N 3"]:
+        """Free places (x, y, z) on a raster, about `spacing_m` apart."""
+        stride = max(round(spacing_m / self.cell_m), 1)
+        rows, columns = np.nonzero(self.free[::stride, ::stride])
+        at = (np.stack([columns, rows], axis=1) * stride + 0.5) * self.cell_m + np.asarray(self.origin)
+        return self.stand(at, np.zeros(len(at)))[:, :3]
+
     def stand(
         self, positions: Float64[np.ndarray, "N 2"], headings_rad: Float64[np.ndarray, " N"]
     ) -> Float64[np.ndarray, "N 4"]:

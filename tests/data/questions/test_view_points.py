@@ -134,7 +134,11 @@ def test_looking_around_sees_what_each_heading_sees_and_what_is_beyond_its_view(
     renderer = Renderer(DRAWN, ("instance_id",))
     renderer.load([build_scene(house, load_catalog())])
     place = on_floor([[2.0, 2.5, 0.0]])
-    around = look_around(renderer, 0, place, np.array([0, 2, 3, 4, 5]))  # no column of its own for floor
+
+    def draw(poses):
+        return renderer.render(np.zeros(len(poses), np.int32), poses)["instance_id"]
+
+    around = look_around(draw, place, np.array([0, 2, 3, 4, 5]))  # no column of its own for floor
     share, whole = around.share[0][:, [0, 2, 3, 4, 5]], around.whole[0, 2:]
     assert not around.share[:, :, FLOOR].any()
     np.testing.assert_allclose(share.sum(axis=1), 1, atol=0.03)

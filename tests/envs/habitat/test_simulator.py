@@ -62,6 +62,21 @@ def test_it_offers_what_worlds_offer(world: HabitatWorld) -> None:
     assert isinstance(world, World) and isinstance(placed(world, *SCENES), Simulator)
 
 
+def test_places_are_a_raster_of_the_large_islands_alone(world: HabitatWorld) -> None:
+    found = world.places(SCENES[0], 1.5)
+    expected = [(x, 0.05, z) for x in np.arange(0, 8.1, 1.5) for z in np.arange(0, 6.1, 1.5)]
+    np.testing.assert_allclose(sorted(found.tolist()), expected, atol=1e-6)
+
+
+def test_patterns_name_scenes_below_the_folder(world: HabitatWorld, folder: Path) -> None:
+    for name in ("train-00001", "train-00000", "val-00000"):
+        (folder / f"{name}.stage_config.json").write_text("{}")
+    assert world.settings.matching("train-*") == ["train-00000", "train-00001"]
+    assert world.settings.matching("mp3d/*/*.glb") == list(SCENES)
+    with pytest.raises(ValueError, match="expected some that fit 'test-\\*' below"):
+        world.settings.matching("test-*")
+
+
 def test_agents_of_two_scenes_move_and_see_from_their_own_poses(world: HabitatWorld) -> None:
     simulator = placed(world, *SCENES, SCENES[0])
     refused = simulator.step(torch.tensor([FORWARD, LEFT, STOP]))

@@ -95,6 +95,13 @@ class PathFinder:
     def island_area(self, island):
         return (WIDE_M * DEEP_M, 1.0)[island]
 
+    def build_navmesh_vertices(self, island_index):
+        low, wide, deep = ((0.0, WIDE_M, DEEP_M), (ISLAND_X, 1.0, 1.0))[island_index]
+        return [(low, HIGH_M, 0.0), (low + wide, HIGH_M, 0.0), (low + wide, HIGH_M, deep), (low, HIGH_M, deep)]
+
+    def build_navmesh_vertex_indices(self, island_index):
+        return [0, 1, 2, 0, 2, 3]
+
     def is_navigable(self, point, max_y_delta):
         x, y, z = _floats(point)
         return _island(x, z) >= 0 and abs(y - HIGH_M) <= max_y_delta
