@@ -172,5 +172,5 @@ def refuse_other_scene(annotations: Annotations, episodes: Sequence[Episode]) ->
                 raise ValueError(
                     f"episode {episode.episode_id!r}: expected {entity.name!r} as {entity.kind} {entity.id} of "
                     f"{annotations.scene_id}, got {names[entity.kind].get(entity.id, 'none')!r}: the questions are about "
-                    "other houses; set env.seed to the seed of theirs"
+                    "other houses; set env.seed and env.style to theirs"
                 )
