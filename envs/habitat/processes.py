@@ -1,8 +1,9 @@
 """`Scenes`: questions to scenes of habitat-sim, each open in a process of its own.
 
 habitat-sim draws one view after the other, and loads a scene in seconds. So a scene stays open in its process, as many
-processes work at once as there are scenes to ask, and the least recently used one makes way for another scene. Frames
-come through memory that both sides share. A process that dies or hangs is ended and reported; what it was asked is
+processes work at once as there are scenes to ask, and the least recently used one makes way for another scene. A process
+that nobody has used for a while opens a scene as well of which many views are wanted. Frames come through memory that
+both sides share. A process that dies or hangs is ended and reported; what it was asked is
 asked again in a new one, once.
 
 Axes: V views, H W image.
@@ -28,7 +29,9 @@ from eqa.envs.progress import console
 from eqa.envs.simulator import SceneFailed
 
 SERVER = Path(__file__).with_name("server.py")
-CAPACITY = 32  # views that a process draws at once
+CAPACITY = 32  # views that a process draws at once, at most
+SHARED = 12  # views that it draws at once where others may draw the rest
+UNUSED_S = 10.0  # a process that was not asked for so long may open a scene that another one has
 TRIES = 2
 BYTES_A_PIXEL = 3 + 4 + 4
 QUIET = {"HABITAT_SIM_LOG": "quiet", "MAGNUM_LOG": "quiet"}
@@ -188,7 +191,7 @@ class Scenes:
         """Gives idle processes a question each; returns those that have to wait."""
         later = []
         for question in waiting:
-            process = self._process_for(question.scene_id, {q.scene_id for q in waiting})
+            process = self._process_for(question, {q.scene_id for q in waiting})
             if process is None:
                 later.append(question)
                 continue
@@ -199,15 +202,23 @@ class Scenes:
                 later += self._failed(process, "died")
         return later
 
-    def _process_for(self, scene_id: str, wanted: set[str]) -> SceneProcess | None:
-        """The idle process that has a scene, a new one, or the least recently used one that nobody needs now."""
+    def _process_for(self, question: Question, wanted: set[str]) -> SceneProcess | None:
+        """The idle process that has the scene, a new one, or the least recently used one that nobody needs now.
+
+        A scene that is open and busy gets a further process for views alone, and none that was used lately.
+        """
+        scene_id = question.scene_id
         holders = [p for p in self.processes if scene_id in (p.scene_id, p.question and p.question.scene_id)]
-        if holders:
-            return holders[0] if holders[0].question is None else None
+        if free := [p for p in holders if p.question is None]:
+            return free[0]
+        if holders and not question.views:
+            return None
         if len(self.processes) < self.settings.processes:
             self.processes.append(SceneProcess(self.settings))
             return self.processes[-1]
         idle = [p for p in self.processes if p.question is None]
+        if holders:
+            idle = [p for p in idle if p.used < time.monotonic() - UNUSED_S]
         unneeded = [p for p in idle if p.scene_id not in wanted] or idle
         return min(unneeded, key=lambda p: p.used, default=None)
 

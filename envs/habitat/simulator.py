@@ -20,7 +20,7 @@ from torch import Tensor
 from eqa.envs.actions import ActionSet
 from eqa.envs.annotations import Annotations, Outline, Region, Thing
 from eqa.envs.episode import Pose
-from eqa.envs.habitat.processes import CAPACITY, Question, Scenes
+from eqa.envs.habitat.processes import CAPACITY, SHARED, Question, Scenes
 from eqa.envs.habitat.server import FREE, NOT_NAVIGABLE
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.rendering.camera import Camera
@@ -258,10 +258,11 @@ class HabitatSimulator:
             for name, kind, shape in (("rgb", np.uint8, (3,)), ("depth", np.float32, ()), ("instance_id", np.int32, ()))
             if name in drawn
         }
+        at_once = SHARED if self.scenes.settings.processes > 1 else CAPACITY
         asked = [
             (rows, Question(self.scene_ids[k], "look", (_bytes(poses[rows]), drawn), len(rows), drawn))
             for k, of_scene in (_by_scene(scenes) if drawn else ())
-            for rows in np.split(of_scene, np.arange(CAPACITY, len(of_scene), CAPACITY))
+            for rows in np.split(of_scene, np.arange(at_once, len(of_scene), at_once))
         ]
         self.scenes.ask([question for _, question in asked])
         for rows, question in asked:

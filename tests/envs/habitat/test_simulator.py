@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from eqa.envs.actions import Action
+from eqa.envs.habitat import processes
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.habitat.simulator import HabitatWorld
 from eqa.envs.rendering.camera import Camera
@@ -104,6 +105,23 @@ def test_more_views_than_a_process_holds_come_in_their_order(world: HabitatWorld
     poses = np.array([(0.1 * n, 0.0, 1.0, 0.0) for n in range(75)])
     seen = simulator.look(np.arange(75) % 2, poses)["rgb"]
     assert seen[:, 0, 0, 0].tolist() == list(range(75))
+
+
+def test_many_views_of_one_scene_are_drawn_by_a_process_that_nobody_has_used(
+    world: HabitatWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulator = world.open(SCENES, num_agents=1)
+    poses = np.array([(0.1 * n, 0.0, 1.0, 0.0) for n in range(30)])
+
+    def open_scenes(scene: int) -> list[str]:
+        seen = simulator.look(np.full(30, scene), poses)["rgb"]
+        assert seen[:, 0, 0, 0].tolist() == list(range(30))
+        return sorted(process.scene_id for process in world.scenes.processes)
+
+    assert open_scenes(0) == [SCENES[0]] * 2
+    assert open_scenes(1) == [*SCENES]  # the other was used a moment ago, and stays where it is
+    monkeypatch.setattr(processes, "UNUSED_S", 0.0)
+    assert open_scenes(1) == [SCENES[1]] * 2
 
 
 def test_more_scenes_than_processes_take_turns(folder: Path) -> None:
