@@ -19,6 +19,7 @@ PLAN = slice(0, 3, 2)  # x and z of a pose or a point, its place in the plan
 # Meanings of the coordinates of a source, apart from its scenes' own origins.
 FRAMES = {
     "house": "as above; the floor of a house is at y = 0",
+    "city": "as above; roads are at y = 0, an agent flies on levels above them",
     "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the poses' y",
     "suncg": "as House3D reads SUNCG: metres, Y up, the plan is (x, z); boxes only, no poses",
 }

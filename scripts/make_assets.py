@@ -25,6 +25,7 @@ sees keeps its own colours. Surfaces are textures of the libraries, larger `shee
 import argparse
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def build_model(curated: dict, libraries: Libraries, images: Images, curation: d
         "uv_range": mesh.uv_range,
         "slots": [_slot_entry(slot, images) for slot in shape.slots],
     }
-    _check(entry, curation["never_painted"])
+    _check(entry, curation["never_painted"], curation.get("categories", CLASSES))
     return Built(entry, mesh)
 
 
@@ -229,9 +230,11 @@ def _slot_entry(slot: Slot, images: Images) -> dict:
     return {"material": slot.name, "rgb": slot.rgb, "texture": texture, "unlit": int(slot.unlit), "main": slot.main}
 
 
-def _check(entry: dict, never_painted: list[str]) -> None:
-    if entry["category"] not in CLASSES:
-        raise ValueError(f"{entry['key']}: category: expected one of catalog.CLASSES, got {entry['category']!r}")
+def _check(entry: dict, never_painted: list[str], categories: Sequence[str]) -> None:
+    if entry["category"] not in categories:
+        raise ValueError(
+            f"{entry['key']}: category: expected one of {', '.join(categories)}, got {entry['category']!r}"
+        )
     if entry["color"] is not None and entry["color"] not in PALETTE:
         raise ValueError(f"{entry['key']}: color: expected one of catalog.PALETTE, got {entry['color']!r}")
     if entry["recolorable"] and not any(slot["main"] for slot in entry["slots"]):

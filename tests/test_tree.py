@@ -19,7 +19,7 @@ ORDER = {
         ["rendering", "metrics", "task"],
         ["navigation", "eqa"],
         ["house"],
-        ["habitat"],
+        ["city", "habitat"],
     ],
     "data": [
         ["vocabulary"],

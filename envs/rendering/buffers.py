@@ -16,7 +16,7 @@ from eqa.envs.rendering.light_sheets import Sheets, paired_lumels
 from eqa.envs.rendering.lighting import light_of
 from eqa.envs.rendering.meshes import prepare_meshes
 from eqa.envs.rendering.room_culling import MAX_ROOMS, NO_ROOMS, rooms_of_instances
-from eqa.envs.rendering.scene import Scene, SharedAssets
+from eqa.envs.rendering.scene import Scene, SharedAssets, Textures
 
 PAD = 16  # spare elements at the end, for loops over whole vector registers
 TILE = 8  # pixels; the depth test of whole objects and small triangles looks at the farthest depth of such squares
@@ -46,6 +46,7 @@ class World(NamedTuple):
     instance_id: np.ndarray  # (I,) uint16
     sphere: np.ndarray  # (I, 4) float64
     bounds: np.ndarray  # (I, 6) float64: least and greatest corner in the world
+    shown: np.ndarray  # (I, 2) float64: squares of the distances of `bounds` from which on and below which it is drawn
     light_start: np.ndarray  # (I,) int64
     light: np.ndarray  # (L, 2) uint8: of the side that the normal points to, and of the other
     sheet_place: np.ndarray  # (K, 6) float32: see `Sheets`
@@ -156,9 +157,9 @@ def build_world(scenes: Sequence[Scene], *, coloured: bool = True) -> World:
     assets = shared_assets(scenes)
     shared = _prepared(assets)
     parts = [shared, *(prepare_meshes(scene.meshes) for scene in scenes)]
-    num_textures = len(assets.textures.offset)
+    textures, texture_rows = _join_textures(assets.textures, scenes)
     for scene, part in zip(scenes, parts[1:], strict=True):
-        _check_scene(scene, (shared, part), num_textures)
+        _check_scene(scene, (shared, part), len(assets.textures.offset))
     baked = [light_of(scene) for scene in scenes] if coloured else []
     for k, one in enumerate(baked):
         parts[k + 1] = prepare_meshes(scenes[k].meshes, one.sheets.of_face)
@@ -175,21 +176,55 @@ def build_world(scenes: Sequence[Scene], *, coloured: bool = True) -> World:
         **sheets,
         **_join_rooms(scenes, bounds, rows["scene_range"], len(shared["box"])),
         bounds=bounds,
+        shown=_join([_shown(scene) for scene in scenes], np.float64, 2),
         mirrored=np.linalg.det(rotation_scale) < 0,
         light_start=np.cumsum(num_lights) - num_lights,
         light=_join(light, np.uint8, 2),
         rgb=_join([scene.materials.rgb for scene in scenes], np.uint8, 3),
-        texture=_join([scene.materials.texture for scene in scenes], np.int32),
+        texture=_join(texture_rows, np.int32),
         unlit=_join([scene.materials.unlit for scene in scenes], np.uint8),
-        texels=_read_only(assets.textures.texels),
-        texel_start=_read_only(assets.textures.offset),
-        size_log2=_read_only(assets.textures.size_log2),
+        texels=_read_only(textures.texels),
+        texel_start=_read_only(textures.offset),
+        size_log2=_read_only(textures.size_log2),
     )
 
 
-def _check_scene(scene: Scene, parts: tuple[dict[str, np.ndarray], ...], num_textures: int) -> None:
+def _join_textures(shared: Textures, scenes: Sequence[Scene]) -> tuple[Textures, list[np.ndarray]]:
+    """The assets' textures with the scenes' own behind them, and the row of each scene's materials among them."""
+    own = [scene.textures for scene in scenes if scene.textures is not None]
+    if not own:
+        return shared, [scene.materials.texture for scene in scenes]
+    parts, num_shared = [shared, *own], len(shared.offset)
+    first_texel = np.cumsum([0] + [len(part.texels) for part in parts])
+    joined = Textures(
+        np.concatenate([part.texels for part in parts]),
+        np.concatenate([part.offset + first for part, first in zip(parts, first_texel, strict=False)]),
+        np.concatenate([part.size_log2 for part in parts]),
+    )
+    rows, behind = [], 0
+    for scene in scenes:
+        row = scene.materials.texture
+        rows.append(np.where(row < num_shared, row, row + behind))
+        behind += 0 if scene.textures is None else len(scene.textures.offset)
+    return joined, rows
+
+
+def _shown(scene: Scene) -> np.ndarray:
+    """(I, 2) squares of the distances between which instances are drawn."""
+    if scene.shown_m is None:
+        return np.tile([0.0, np.inf], (len(scene.instances.mesh), 1))
+    return scene.shown_m.astype(np.float64) ** 2
+
+
+def _check_scene(scene: Scene, parts: tuple[dict[str, np.ndarray], ...], num_shared_textures: int) -> None:
     """ValueError for a scene that makes the unchecked kernels read outside an array or lose a number."""
     items, num_materials = scene.instances, len(scene.materials.rgb)
+    num_textures = num_shared_textures + (0 if scene.textures is None else len(scene.textures.offset))
+    if scene.shown_m is not None and scene.shown_m.shape != (len(items.mesh), 2):
+        raise ValueError(
+            f"scene {scene.scene_id}: shown_m: expected two distances for each of {len(items.mesh)} instances, got "
+            f"shape {scene.shown_m.shape}"
+        )
     slots = np.concatenate([part["max_slot"] for part in parts])
     last_material = items.material + slots[items.mesh.clip(0, len(slots) - 1)] if len(slots) else items.material
     limits = (

@@ -233,6 +233,8 @@ def _select(world, scene, view, lens, s, t):
         for k in range(3):
             away = max(world.bounds[i, k] - view[9 + k], view[9 + k] - world.bounds[i, 3 + k])
             distance += max(away, 0.0) ** 2
+        if not world.shown[i, 0] <= distance < world.shown[i, 1]:
+            continue
         k = count
         while k > 0 and key[k - 1] > distance:
             key[k], order[k] = key[k - 1], order[k - 1]

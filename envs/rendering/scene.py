@@ -8,7 +8,7 @@ Axes: V vertices, F faces, G meshes, I instances, M materials, R rooms, E edges,
 Metres, X right, Y up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -104,7 +104,8 @@ class Scene:
     """Something to draw and to walk in.
 
     `meshes` holds the scene's own meshes only; `instances.mesh` counts the meshes of `assets` first and the scene's own
-    after them. No room hides another in a scene without `rooms`. A scene without `assets` can be walked in, not drawn.
+    after them. `materials.texture` counts textures in the same way. No room hides another in a scene without `rooms`. A
+    scene without `assets` can be walked in, not drawn.
     """
 
     scene_id: str
@@ -114,3 +115,16 @@ class Scene:
     rooms: Rooms | None = None
     assets: SharedAssets | None = None
     light: Light | None = None  # None: the direction of a surface alone tells its brightness
+    textures: Textures | None = None  # the scene's own, such as signs
+    # Distances of the camera from an instance's box, least and greatest, between which it is drawn: its level of detail.
+    # None: all are drawn at any distance.
+    shown_m: Float32[np.ndarray, "I 2"] | None = None
+
+
+def nearest_level(scene: Scene) -> Scene:
+    """The scene with every instance at its finest level of detail, at any distance."""
+    if scene.shown_m is None:
+        return scene
+    rows = np.flatnonzero(scene.shown_m[:, 0] == 0)
+    kept = Instances(*(getattr(scene.instances, name)[rows] for name in Instances.__dataclass_fields__))
+    return replace(scene, instances=kept, shown_m=None)

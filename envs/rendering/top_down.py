@@ -22,7 +22,7 @@ from eqa.envs.rendering.buffers import PAD, Lens, World, build_world, make_scrat
 from eqa.envs.rendering.cpu_kernels import draw
 from eqa.envs.rendering.outside import plain_outside
 from eqa.envs.rendering.renderer import SENSORS
-from eqa.envs.rendering.scene import Scene
+from eqa.envs.rendering.scene import Scene, nearest_level
 
 SCALE = 50  # in heights of the scene below the cut
 MARGIN = 1.04  # width of the image in widths of the building
@@ -43,7 +43,7 @@ def render_top_down(
     if not 1 <= size_px <= 8192:
         raise ValueError(f"size_px: expected 1 to 8192, got {size_px}")
     # A parallel view looks into all rooms at once, so that none hides another.
-    world = build_world([replace(scene, rooms=None)])
+    world = build_world([replace(nearest_level(scene), rooms=None)])
     points, counts = _world_vertices(world)
     if not len(points):
         raise ValueError(f"scene {scene.scene_id}: expected at least one vertex to draw, got none")
