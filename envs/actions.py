@@ -46,6 +46,7 @@ class ActionSet:
     max_steps: int = 100
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))  # YAML gives a list
         if self.names not in (_COMMON, _COMMON + CLIMBS):
             raise ValueError(f"names: expected {_COMMON}, and perhaps {CLIMBS} after them, got {self.names}")
         if not self.step_m > 0 or not 0 < self.turn_rad < 2 * math.pi or self.climb_m < 0:

@@ -151,7 +151,7 @@ def _assemble(document: dict, arrays: dict[str, np.ndarray], categories: Sequenc
     grey_row = np.full(len(images), -1, np.int32)
     grey_row[painted] = len(images) + np.arange(len(painted), dtype=np.int32)
     grey_texture = np.where(slots.grey_texture >= 0, grey_row[slots.grey_texture], -1).astype(np.int32)
-    textures = _build_pyramids(images + [greys(int(image)) for image in painted])
+    textures = build_pyramids(images + [greys(int(image)) for image in painted])
     models = {entry["key"]: _model(entry, row) for row, entry in enumerate(entries)}
     surfaces = {
         entry["name"]: Surface(entry["name"], entry["kind"], tuple(entry["size_m"]), entry["texture"])
@@ -232,7 +232,8 @@ def _decode_images(data: UInt8[np.ndarray, " bytes"], offset: np.ndarray):
     return images, grey
 
 
-def _build_pyramids(images: list[np.ndarray]) -> Textures:
+def build_pyramids(images: list[np.ndarray]) -> Textures:
+    """RGB images (side, side, 3) uint8 with all their smaller levels. ValueError for a side that is no power of two."""
     texels, offsets, sizes, position = [], [], [], 0
     for image in images:
         side = image.shape[0]
