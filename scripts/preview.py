@@ -1,8 +1,9 @@
-"""Draws houses to look at: a sheet of each with its plan and views from doorways and seats, or one sheet of many.
+"""Draws houses or cities to look at: a sheet of each with its plan and views, or one sheet of many houses.
 
 python scripts/preview.py --split train --first 0 --count 4 --out previews
 python scripts/preview.py --sheet --count 24              # one picture of 24 plans, one of a view into each house
 python scripts/preview.py --sheet --split human           # the homes that people designed
+python scripts/preview.py --world city --count 2          # cities: streets, shops, parks, from above, and the plan
 python scripts/preview.py --sheet --views 3 --quiz        # views with numbers instead of rooms; the key is beside them
 """
 
@@ -14,6 +15,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from eqa.envs.city.airspace import build_airspace
+from eqa.envs.city.build import build_scene as build_scene_of_city
+from eqa.envs.city.city import CITY_ACTIONS, City
+from eqa.envs.city.generator import generate_city
+from eqa.envs.city.pictures import plan_picture as city_plan
+from eqa.envs.city.pictures import views_of as city_views
 from eqa.envs.episode import Pose
 from eqa.envs.files import data_root
 from eqa.envs.house.build import build_floor, build_scene
@@ -33,6 +40,7 @@ CAPTION_PX, LINE_PX, TEXT_PX = 44, 20, 15
 WIDE = 1.5  # times the depth of a house
 COLUMNS = {False: 3, True: 5}  # of views, by whether the house is wide
 SHEET_COLUMNS = 6
+CITY_PLAN_PX = 1400
 PLAN_PX = 900  # the least height of a plan, or width of a wide one
 CELL_PX = (460, 520)  # of a plan on a sheet of many
 LEAST_SHARE = 0.004  # of a view's pixels, that a thing in its caption fills
@@ -41,6 +49,13 @@ LEAST_SHARE = 0.004  # of a view's pixels, that a thing in its caption fills
 def main() -> None:
     arguments = _arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.world == "city":
+        for index in range(arguments.first, arguments.first + arguments.count):
+            city = generate_city(arguments.split, index, seed=arguments.seed)
+            path = arguments.out / f"{city.id}.png"
+            city_sheet(city, arguments.views).save(path)
+            console.print(path, soft_wrap=True, highlight=False)
+        return
     if arguments.sheet:
         for path in sheets_of_many(houses(arguments), arguments):
             console.print(path, soft_wrap=True, highlight=False)
@@ -53,6 +68,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", choices=("house", "city"), default="house")
     parser.add_argument("--split", choices=(*SPLITS, HUMAN), default="train")
     parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--style", choices=STYLES, default=PAPER, help="of the houses (default: paper)")
@@ -65,6 +81,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, default=Path("previews"))
     arguments = parser.parse_args()
+    if arguments.world == "city" and (arguments.sheet or arguments.split == HUMAN or arguments.style != PAPER):
+        parser.error(f"--world city: expected no --sheet, no --style, and a split of {', '.join(SPLITS)}")
     if arguments.quiz and not arguments.sheet:
         parser.error("--quiz: expected --sheet with it, got none")
     num_left = len(human_homes()) - arguments.first if arguments.split == HUMAN else None
@@ -103,6 +121,29 @@ def contact_sheet(house: House, num_views: int) -> Image.Image:
     poses = [view.pose for view in views]
     sheet.paste(plan_picture(house, scene, width_px=width, height_px=height, views=poses), (0, 0))
     sheet.paste(grid, corner)
+    return sheet
+
+
+def city_sheet(city: City, num_views: int) -> Image.Image:
+    """The plan of a city beside numbered views."""
+    scene, air = build_scene_of_city(city), build_airspace(city, CITY_ACTIONS)
+    views = city_views(city, air, num_views)
+    width, height = VIEW_PX
+    renderer = Renderer(Camera(height, width, height_m=0.0, samples=2), ("rgb",))
+    renderer.load([scene])
+    poses = [view.pose for view in views]
+    images = renderer.render(np.zeros(len(poses), np.int64), np.array(poses))["rgb"]
+    cells = []
+    for number, (view, image) in enumerate(zip(views, images, strict=True), start=1):
+        cell = Image.new("RGB", (width + 8, height + LINE_PX + 14), "white")
+        cell.paste(Image.fromarray(image), (4, LINE_PX + 6))
+        ImageDraw.Draw(cell).text((4, 3), f"{number}  {view.place}", "black", font(TEXT_PX))
+        cells.append(cell)
+    grid = _grid(cells, COLUMNS[False])
+    plan = city_plan(city, scene, size_px=CITY_PLAN_PX, views=poses)
+    sheet = Image.new("RGB", (plan.width + grid.width, max(plan.height, grid.height)), "white")
+    sheet.paste(plan, (0, 0))
+    sheet.paste(grid, (plan.width, 0))
     return sheet
 
 

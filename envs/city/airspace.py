@@ -91,7 +91,7 @@ def build_airspace(city: City, actions: ActionSet) -> Airspace:
         )
     height = np.full((side, side), np.inf, np.float32)
     region = np.full((side, side), -1, np.int16)
-    height[_inner(city.rect)] = LOWEST_M
+    height[_inner(city.rect, COARSE * CELL_M)] = LOWEST_M
     for k, street in enumerate(city.streets):
         region[_inner(street.rect)] = len(city.blocks) + k
     for k, block in enumerate(city.blocks):
@@ -123,10 +123,14 @@ def _grown(rect: Rect, by: float) -> Rect:
     return rect[0] - by, rect[1] - by, rect[2] + by, rect[3] + by
 
 
-def _inner(rect: Rect) -> tuple[slice, slice]:
-    """Rows and columns of cells that lie inside a rectangle."""
-    x0, z0, x1, z1 = ((edge - ORIGIN[0]) / CELL_M for edge in rect)
-    return slice(ceil(z0 - 1e-9), floor(z1 + 1e-9)), slice(ceil(x0 - 1e-9), floor(x1 + 1e-9))
+def _inner(rect: Rect, cell_m: float = CELL_M) -> tuple[slice, slice]:
+    """Rows and columns of the grid whose cells of side `cell_m` lie inside a rectangle."""
+    x0, z0, x1, z1 = ((edge - ORIGIN[0]) / cell_m for edge in rect)
+    cells = round(cell_m / CELL_M)
+    return (
+        slice(cells * ceil(z0 - 1e-9), cells * floor(z1 + 1e-9)),
+        slice(cells * ceil(x0 - 1e-9), cells * floor(x1 + 1e-9)),
+    )
 
 
 def _outer(rect: Rect) -> tuple[slice, slice]:

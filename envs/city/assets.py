@@ -8,7 +8,7 @@ import numpy as np
 from eqa.envs.city.catalog import load_street_catalog
 from eqa.envs.city.mesh_builder import MeshBuilder
 from eqa.envs.city.shapes import SHAPES
-from eqa.envs.city.textures import NAMES, pictures
+from eqa.envs.city.textures import pictures
 from eqa.envs.rendering.assets import Catalog, build_pyramids
 from eqa.envs.rendering.scene import Meshes, Textures
 
@@ -33,10 +33,10 @@ def load_assets() -> CityAssets:
         shape.draw(builder)
         shape_mesh[name] = builder.end() + len(catalog.meshes.vertex_range)
     first = len(catalog.textures.offset)
-    texture = {name: first + k for k, name in enumerate(NAMES)}
+    texture = {name: first + k for k, name in enumerate(pictures())}
     return CityAssets(
         _join_meshes(catalog.meshes, builder.meshes()),
-        join_textures(catalog.textures, build_pyramids(pictures())),
+        join_textures(catalog.textures, build_pyramids(list(pictures().values()))),
         catalog,
         shape_mesh,
         texture,

@@ -190,17 +190,20 @@ def _add_outer_trees(rows: _Rows, rect: Rect) -> None:
     """Trees in the fields round the city, which are no things of it."""
     dice = Dice([round(abs(edge) * 10) for edge in rect])
     x0, z0, x1, z1 = grown(rect, FIELDS[0][0] - 4.0)
-    mesh, slots = rows.assets.shape_mesh["broad tree far"], [((92, 70, 50), None), ((236, 255, 226), "leaves")]
+    slots = [((92, 70, 50), None), ((236, 255, 226), "leaves")]
+    near, _, far = REACH_M["tree"]
     for _ in range(OUTER_TREES):
         x, z = dice.uniform(x0, x1), dice.uniform(z0, z1)
         if dice.chance(0.5):
             x = dice.pick((x0, x1)) + dice.uniform(-18, 18)
         else:
             z = dice.pick((z0, z1)) + dice.uniform(-18, 18)
-        size = dice.uniform(0.9, 1.5)
-        rows.add(
-            mesh, rows.named(slots), "tree", 0, at=(x, 0.0, z), turn_rad=dice.uniform(0, 6), scale=(size, size, size)
-        )
+        size, turn = dice.uniform(0.9, 1.5), dice.uniform(0, 6)
+        for name, shown in (("broad tree", (0.0, near)), ("broad tree far", (near, far))):
+            rows.add(
+                rows.assets.shape_mesh[name], rows.named(slots), "tree", 0, at=(x, 0.0, z), turn_rad=turn,
+                scale=(size, size, size), shown=shown,
+            )  # fmt: skip
 
 
 def _instances(rows: _Rows, own) -> Instances:

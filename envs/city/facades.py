@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eqa.envs.annotations import PALETTE
 from eqa.envs.city.buildings import entrance_bays
 from eqa.envs.city.city import (
     BAY_M,
@@ -21,20 +20,12 @@ from eqa.envs.city.city import (
     sign_rect,
 )
 from eqa.envs.city.mesh_builder import MeshBuilder, side_ends
-from eqa.envs.city.textures import SIGNS_EACH
+from eqa.envs.city.textures import SIGNS_EACH, paint_rgb
 
 PARAPET_M = 0.7
 AWNING_M, AWNING_HIGH_M, AWNING_LOW_M = 1.1, 3.1, 2.6
 _WALL, _GROUND, _ENTRANCE, _ROOF, _PLAIN, _TILES, _METAL = range(7)
 RGB = tuple[int, int, int]
-
-
-def facade_rgb(color: str, *, share: float = 0.78) -> RGB:
-    """A palette colour as paint in daylight: less strong, nothing quite black."""
-    if color == "white":
-        return (250, 249, 245)
-    light = 225 if color != "black" else 120
-    return tuple(round(share * c + (1 - share) * light) for c in PALETTE[color])
 
 
 def draw_building(builder: MeshBuilder, building: Building, shops: Sequence[Shop]) -> list[tuple[RGB, str | None]]:
@@ -45,11 +36,10 @@ def draw_building(builder: MeshBuilder, building: Building, shops: Sequence[Shop
             _draw_gable(builder, box, building.side, building.ridge_m)
         else:
             _draw_flat_roof(builder, building, box)
-    rgb = facade_rgb(building.color)
-    white = (255, 255, 255)
+    color, white = building.color, (255, 255, 255)
     return [
-        (rgb, building.facade), (rgb, "ground windows"), (rgb, "entrance"), (white, "roof"),
-        (rgb, None), (white, "tiles"), ((150, 152, 156), None),
+        (white, f"{building.facade} {color}"), (white, f"ground windows {color}"), (white, f"entrance {color}"),
+        (white, "roof"), (paint_rgb(color), None), (white, "tiles"), ((150, 152, 156), None),
     ]  # fmt: skip
 
 
@@ -148,7 +138,7 @@ def draw_shop(builder: MeshBuilder, shop: Shop) -> list[tuple[RGB, str | None]]:
     builder.floor(shop.rect, SIGN_HIGH_M, 1)
     if shop.id // 2 % 2:
         _draw_awning(builder, shop)
-    return [(facade_rgb(shop.color, share=0.85), "shop front"), (facade_rgb(shop.color, share=0.8), None)]
+    return [((255, 255, 255), f"shop front {shop.color}"), (paint_rgb(shop.color), None)]
 
 
 def _draw_awning(builder: MeshBuilder, shop: Shop) -> None:

@@ -34,6 +34,7 @@ LEAST_LATTICE_M = 1.0
 SAME_PLACE_M = 0.05  # places of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 18
 LONGEST = 1024  # actions
+SLACK = 12  # moves by which a flight at a level may be longer than its estimate, in narrow streets
 UP, DOWN = 4, 5
 
 
@@ -146,11 +147,14 @@ class FlightPlanner:
         if not (self.air.is_free(pose)[0] and self.air.is_on_level(pose[:, 1])[0]):
             raise NoFlight(f"{self.air.scene_id}: unreachable start, an agent cannot be at {start}")
         heading = int(self.air.actions.heading_indices(pose[0, 3:])[0])
-        for _, end, level in sorted(self._estimates(start, heading)):
-            actions = self._fly(start, heading, end, level)
-            if actions is not None:
-                return replay(start, actions, self.air.actions)
-        raise NoFlight(f"{self.air.scene_id}: no flight found from {start} to {self.goal.view_points}")
+        best: Int8[np.ndarray, " T"] | None = None
+        for estimate, end, level in sorted(self._estimates(start, heading)):
+            if best is not None and estimate >= len(best):
+                break
+            best = self._fly(start, heading, end, level, shorter_than=best)
+        if best is None:
+            raise NoFlight(f"{self.air.scene_id}: no flight found from {start} to {self.goal.view_points}")
+        return replay(start, best, self.air.actions)
 
     def _estimates(self, start: Pose, heading: int) -> list[tuple[int, int, int]]:
         """(estimated moves, level of the end, level to fly at), for levels that may be the best."""
@@ -162,7 +166,7 @@ class FlightPlanner:
             best = LONGEST
             for level in range(max(own, end), self.air.num_levels):
                 climbs = 2 * level - own - end
-                if climbs + least_moves >= best:
+                if climbs + least_moves >= best + SLACK:
                     break
                 moves = _guess(self._cost(end, level), self._lattice_m, start[0], start[2], heading)
                 if moves >= 0:
@@ -170,16 +174,20 @@ class FlightPlanner:
                     best = min(best, climbs + moves)
         return found
 
-    def _fly(self, start: Pose, heading: int, end: int, level: int) -> Int8[np.ndarray, " T"] | None:
-        """Climbs, the shortest way at a level, descents and STOP; None if A* gives up."""
+    def _fly(
+        self, start: Pose, heading: int, end: int, level: int, *, shorter_than: Int8[np.ndarray, " _"] | None
+    ) -> Int8[np.ndarray, " _"] | None:
+        """Climbs, the shortest way at a level, descents and STOP; `shorter_than` if it is not shorter than that."""
         moves, own = self.air.actions, self.air.level_of(start[1])
+        climbs = 2 * level - own - end
         actions = np.empty(LONGEST, np.int8)
+        limit = LONGEST if shorter_than is None else len(shorter_than) - 1 - climbs
         length = _search(
             actions, self._cost(end, level), self._lattice_m, self._ends[end], self.air.height_m,
-            self.air.levels_m[level], start[0], start[2], heading, moves.step_x, moves.step_z,
+            self.air.levels_m[level], start[0], start[2], heading, moves.step_x, moves.step_z, limit,
         )  # fmt: skip
         if length < 0:
-            return None
+            return shorter_than
         parts = ([UP] * (level - own), actions[:length], [DOWN] * (level - end), [int(Action.STOP)])
         return np.concatenate([np.asarray(part, np.int8) for part in parts])
 
@@ -282,8 +290,8 @@ def _guess(cost, lattice_m, x, z, heading):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_heading, step_x, step_z):
-    """A* at one level. Writes the moves to `out` and returns their number, -1 if no way was found.
+def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_heading, step_x, step_z, limit):
+    """A* at one level. Writes the moves to `out` and returns their number, -1 if no way of fewer than `limit` was found.
 
     The newest of equally good places is looked at first. Forward moves are pushed first, so ways turn early.
     """
@@ -291,14 +299,14 @@ def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_headi
     heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
     moves, guess = np.empty(MAX_NODES, np.int16), np.empty(MAX_NODES, np.int16)
     parent, below = np.empty(MAX_NODES, np.int32), np.empty(MAX_NODES, np.int32)
-    top = np.full(4096, -1, np.int32)
+    top = np.full(LONGEST, -1, np.int32)
     place, fewest = np.zeros(2 * MAX_NODES, np.int64), np.empty(2 * MAX_NODES, np.int16)
     num_headings = step_x.size
     x[0], z[0], heading[0], moves[0], parent[0], below[0] = start_x, start_z, start_heading, 0, -1, -1
     guess[0] = max(_guess(cost, lattice_m, start_x, start_z, start_heading), 0)
     total, used, end = int(guess[0]), 1, -1
     top[total] = 0
-    while total < top.size and used < MAX_NODES - 3:
+    while total < limit and used < MAX_NODES - 3:
         node = top[total]
         if node < 0:
             total += 1
@@ -325,13 +333,13 @@ def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_headi
             if h < 0:
                 h = guess[node]
             estimate = max(int(g) + int(h), total)
-            if estimate >= top.size:
+            if estimate >= limit:
                 continue
             x[used], z[used], heading[used], action[used], moves[used], guess[used] = nx, nz, nh, move, g, h
             parent[used], below[used] = node, top[estimate]
             top[estimate] = used
             used += 1
-    if end < 0 or moves[end] > out.size:
+    if end < 0:
         return -1
     length, node = int(moves[end]), end
     for t in range(length - 1, -1, -1):

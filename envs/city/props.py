@@ -28,7 +28,7 @@ SHAPE_SIZES = {
     "street tree": (3.4, 6.4, 3.4), "broad tree": (5.6, 7.6, 5.6), "pine tree": (3.8, 8.6, 3.8),
     "tall lamp": (0.4, 6.2, 2.0), "fountain": (6.0, 2.4, 6.0), "person": (0.56, 1.76, 0.36),
 }  # fmt: skip
-CARS = ("seat_leon", "peugeot-308", "suv", "chevrolet", "smart-car", "fordFocus")
+CARS = ("seat_leon", "peugeot-308", "suv", "chevrolet", "fordFocus")
 CAR_COLORS = {
     "white": 2.0, "black": 1.6, "gray": 2.0, "red": 1.8, "blue": 1.8, "green": 1.0, "yellow": 1.0, "orange": 0.7,
     "brown": 0.5, "purple": 0.3,
@@ -49,7 +49,7 @@ MODELS = {
 }  # fmt: skip
 COLORS = {
     "car": CAR_COLORS, "van": CAR_COLORS, "truck": CAR_COLORS, "bus": BUS_COLORS, "motorbike": CAR_COLORS,
-    "bicycle": {"red": 1, "blue": 1, "green": 1, "black": 1, "yellow": 1}, "bench": {"brown": 3, "green": 1, "white": 1},
+"bench": {"brown": 3, "green": 1, "white": 1},
     "trash can": {"green": 1, "gray": 1, "blue": 0.5}, "fire hydrant": {"red": 2, "yellow": 1},
     "mailbox": {"blue": 2, "red": 1, "green": 0.5},
 }  # fmt: skip
@@ -110,11 +110,18 @@ def _street_at(streets: tuple[Street, ...], block: Block, side: int) -> int:
 def _prop(
     dice: Dice, name: str, at: tuple[float, float], y: float, heading_rad: float, region: int, model: str | None = None
 ) -> Prop:
-    """A thing of the pack in one of its usual colours."""
+    """A thing of the pack in one of its usual colours; a bicycle has no colour that one could name from afar."""
     model = model or dice.pick(MODELS[name])
     size_m = tuple(round(float(s), 3) for s in load_street_catalog().models[model].size_m)
     return Prop(
-        0, name, model, (at[0], y, at[1]), round(heading_rad % (2 * pi), 6), size_m, dice.weighted(COLORS[name]), region
+        0,
+        name,
+        model,
+        (at[0], y, at[1]),
+        round(heading_rad % (2 * pi), 6),
+        size_m,
+        dice.weighted(COLORS[name]) if name in COLORS else None,
+        region,
     )
 
 

@@ -1,7 +1,6 @@
 """Textures of a city, drawn by code: facades, shop fronts, roads, pavements, leaves, and the boards of signs.
 
-Facades are drawn in white and tinted by the colour of their building. Arithmetic on random numbers is NumPy's; names are
-drawn with a font that ships with Matplotlib.
+Walls are painted in each colour of the palette, windows are not. Names are drawn with a font that ships with Matplotlib.
 
 Axes: H W image.
 """
@@ -31,15 +30,27 @@ class _Canvas:
         self._size = SIDE * FINER
         noise = np.random.default_rng(seed).integers(-grain, grain + 1, (SIDE, SIDE, 1))
         pixels = np.clip(np.array(base) + noise, 0, 255).astype(np.uint8)
-        self.image = Image.fromarray(np.repeat(np.repeat(pixels, FINER, 0), FINER, 1))
-        self._draw = ImageDraw.Draw(self.image)
+        self._image = Image.fromarray(np.repeat(np.repeat(pixels, FINER, 0), FINER, 1))
+        self._unpainted = Image.new("L", self._image.size, 0)
 
-    def box(self, x0: float, y0: float, x1: float, y1: float, rgb: tuple[int, int, int]) -> None:
+    def box(
+        self, x0: float, y0: float, x1: float, y1: float, rgb: tuple[int, int, int], *, is_wall: bool = False
+    ) -> None:
+        """A rectangle; paint goes on it only if it is a part of the wall."""
         n = self._size
-        self._draw.rectangle([round(x0 * n), round(y0 * n), round(x1 * n) - 1, round(y1 * n) - 1], fill=rgb)
+        corners = [round(x0 * n), round(y0 * n), round(x1 * n) - 1, round(y1 * n) - 1]
+        ImageDraw.Draw(self._image).rectangle(corners, fill=rgb)
+        ImageDraw.Draw(self._unpainted).rectangle(corners, fill=0 if is_wall else 255)
 
     def picture(self) -> Picture:
-        return np.asarray(self.image.resize((SIDE, SIDE), Image.Resampling.BOX))
+        return np.asarray(self._image.resize((SIDE, SIDE), Image.Resampling.BOX))
+
+    def painted(self, rgb: tuple[int, int, int]) -> Picture:
+        """The picture with its walls in a colour."""
+        tinted = np.asarray(self._image, np.float64) * (np.array(rgb) / 255)
+        kept = np.asarray(self._unpainted)[..., None] > 0
+        image = Image.fromarray(np.where(kept, np.asarray(self._image), tinted.round().astype(np.uint8)))
+        return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
 def _window(
@@ -56,27 +67,27 @@ def _window(
             c.box(x0, y0, x1, y0 + (y1 - y0) * 0.35, tuple(min(255, p + 26) for p in pane))
 
 
-def _grid(c: _Canvas, paint: Callable[[_Canvas, float, float, int], None]) -> Picture:
+def _grid(c: _Canvas, paint: Callable[[_Canvas, float, float, int], None]) -> _Canvas:
     """Two by two storeys' bays; `paint` draws the bay whose top left corner it is given, and its number."""
     for k in range(4):
         paint(c, 0.5 * (k % 2), 0.5 * (k // 2), k)
-    return c.picture()
+    return c
 
 
 PANES = (GLASS, (74, 92, 110), (50, 62, 78), (92, 98, 96))
 WHITE_FRAME, DARK_FRAME = (236, 236, 232), (64, 64, 68)
 
 
-def _brick() -> Picture:
+def _brick() -> _Canvas:
     c = _Canvas((226, 222, 218), grain=10, seed=1)
     for row in range(48):
         shade = 206 if row % 2 else 214
-        c.box(0, row / 48, 1, row / 48 + 0.004, (shade, shade, shade))
+        c.box(0, row / 48, 1, row / 48 + 0.004, (shade, shade, shade), is_wall=True)
     return _grid(c, lambda c, x, y, k: (c.box(x + 0.11, y + 0.39, x + 0.39, y + 0.425, (238, 236, 230)),
         _window(c, x + 0.14, y + 0.1, 0.22, 0.28, pane=PANES[k], frame=WHITE_FRAME, bars=(2, 2))))  # fmt: skip
 
 
-def _plaster() -> Picture:
+def _plaster() -> _Canvas:
     c = _Canvas((240, 240, 238), grain=4, seed=2)
     shutter = (150, 156, 150)
 
@@ -88,18 +99,18 @@ def _plaster() -> Picture:
     return _grid(c, bay)
 
 
-def _stone() -> Picture:
+def _stone() -> _Canvas:
     c = _Canvas((232, 232, 230), grain=7, seed=3)
     for row in range(16):
-        c.box(0, row / 16, 1, row / 16 + 0.006, (196, 196, 194))
+        c.box(0, row / 16, 1, row / 16 + 0.006, (196, 196, 194), is_wall=True)
         for column in range(8):
             at = (column + 0.5 * (row % 2)) / 8
-            c.box(at, row / 16, at + 0.005, (row + 1) / 16, (202, 202, 200))
+            c.box(at, row / 16, at + 0.005, (row + 1) / 16, (202, 202, 200), is_wall=True)
     return _grid(c, lambda c, x, y, k: (c.box(x + 0.11, y + 0.06, x + 0.39, y + 0.43, (246, 246, 244)),
         _window(c, x + 0.15, y + 0.1, 0.2, 0.3, pane=PANES[k], frame=(210, 210, 208), bars=(1, 2))))  # fmt: skip
 
 
-def _office() -> Picture:
+def _office() -> _Canvas:
     c = _Canvas((234, 234, 236), grain=3, seed=4)
 
     def bay(c: _Canvas, x: float, y: float, k: int) -> None:
@@ -113,30 +124,30 @@ def _office() -> Picture:
     return _grid(c, bay)
 
 
-def _glass() -> Picture:
-    c = _Canvas((150, 176, 196), grain=2, seed=5)
+def _glass() -> _Canvas:
+    c = _Canvas((214, 216, 220), grain=2, seed=5)
 
     def bay(c: _Canvas, x: float, y: float, k: int) -> None:
         for column in range(2):
             left, shade = x + column / 4, (0, 14, -12, 22)[(k + 2 * column) % 4]
             c.box(left + 0.006, y + 0.02, left + 0.244, y + 0.38, (112 + shade, 146 + shade, 174 + shade))
             c.box(left + 0.006, y + 0.02, left + 0.244, y + 0.12, (150 + shade, 182 + shade, 206 + shade))
-        c.box(x, y + 0.4, x + 0.5, y + 0.49, (226, 228, 232))
+        c.box(x, y + 0.4, x + 0.5, y + 0.49, (226, 228, 232), is_wall=True)
 
     return _grid(c, bay)
 
 
-def _concrete() -> Picture:
+def _concrete() -> _Canvas:
     c = _Canvas((214, 214, 210), grain=8, seed=6)
 
     def bay(c: _Canvas, x: float, y: float, k: int) -> None:
-        c.box(x + 0.04, y + 0.05, x + 0.46, y + 0.42, (182, 182, 180))
+        c.box(x + 0.04, y + 0.05, x + 0.46, y + 0.42, (182, 182, 180), is_wall=True)
         _window(c, x + 0.09, y + 0.1, 0.32, 0.28, pane=PANES[k], frame=DARK_FRAME, bars=(3, 1))
 
     return _grid(c, bay)
 
 
-def _balconies() -> Picture:
+def _balconies() -> _Canvas:
     c = _Canvas((240, 238, 234), grain=4, seed=7)
 
     def bay(c: _Canvas, x: float, y: float, k: int) -> None:
@@ -150,7 +161,7 @@ def _balconies() -> Picture:
     return _grid(c, bay)
 
 
-def _shop_front() -> Picture:
+def _shop_front() -> _Canvas:
     """Two bays at street level: a door between large panes with goods in them, below plain space for a sign."""
     c = _Canvas((228, 228, 226), grain=3, seed=8)
     goods = ((206, 150, 90), (150, 170, 96), (196, 196, 204), (176, 96, 92), (110, 140, 176))
@@ -167,20 +178,20 @@ def _shop_front() -> Picture:
     c.box(0.0, 0.0, 1.0, 0.02, (180, 180, 178))
     c.box(0.0, 0.94, 0.43, 1.0, (120, 120, 118))
     c.box(0.57, 0.94, 1.0, 1.0, (120, 120, 118))
-    return c.picture()
+    return c
 
 
-def _ground_windows() -> Picture:
+def _ground_windows() -> _Canvas:
     """Two bays at street level beside shops."""
     c = _Canvas((222, 220, 216), grain=6, seed=9)
     c.box(0, 0.84, 1, 1.0, (150, 150, 148))
     c.box(0, 0.03, 1, 0.07, (240, 240, 238))
     for x in (0.0, 0.5):
         _window(c, x + 0.12, 0.3, 0.26, 0.42, pane=GLASS, frame=WHITE_FRAME, bars=(2, 2))
-    return c.picture()
+    return c
 
 
-def _entrance() -> Picture:
+def _entrance() -> _Canvas:
     """One bay with the door of a building."""
     c = _Canvas((222, 220, 216), grain=6, seed=10)
     c.box(0, 0.84, 1, 1.0, (150, 150, 148))
@@ -190,12 +201,12 @@ def _entrance() -> Picture:
     for x in (0.3, 0.52):
         c.box(x, 0.38, x + 0.18, 0.62, (110, 128, 140))
         c.box(x, 0.67, x + 0.18, 0.95, (88, 64, 50))
-    return c.picture()
+    return c
 
 
 def _road(lanes: int) -> Picture:
     """The width of a roadway, left to right, and 12 m of its length."""
-    c = _Canvas((84, 85, 88), grain=9, seed=11)
+    c = _Canvas((84, 85, 88), grain=5, seed=11)
     width_m = 17.4 if lanes == 4 else 11.4
     line = 0.14 / width_m
     white, yellow = (214, 214, 210), (214, 176, 60)
@@ -219,7 +230,7 @@ def _plain(base: tuple[int, int, int], grain: int, seed: int) -> Picture:
 
 def _crossing() -> Picture:
     """Two stripes across, as long as the crossing is deep."""
-    c = _Canvas((84, 85, 88), grain=9, seed=12)
+    c = _Canvas((84, 85, 88), grain=5, seed=12)
     for x in (0.0, 0.5):
         c.box(x + 0.12, 0.0, x + 0.38, 1.0, (216, 216, 212))
     return c.picture()
@@ -260,17 +271,19 @@ def _tiles() -> Picture:
     return c.picture()
 
 
-FACADES = {
+FACADES: dict[str, Callable[[], _Canvas]] = {
     "brick": _brick, "plaster": _plaster, "stone": _stone, "office": _office, "glass": _glass,
     "concrete": _concrete, "balconies": _balconies,
 }  # fmt: skip
-_OTHERS: dict[str, Callable[[], Picture]] = {
+GROUND_FLOORS: dict[str, Callable[[], _Canvas]] = {
     "shop front": _shop_front,
     "ground windows": _ground_windows,
     "entrance": _entrance,
+}
+_OTHERS: dict[str, Callable[[], Picture]] = {
     "street": lambda: _road(2),
     "avenue": lambda: _road(4),
-    "asphalt": lambda: _plain((84, 85, 88), 9, 14),
+    "asphalt": lambda: _plain((84, 85, 88), 5, 14),
     "crossing": _crossing,
     "paving": _paving,
     "path": lambda: _plain((202, 186, 152), 8, 15),
@@ -281,13 +294,26 @@ _OTHERS: dict[str, Callable[[], Picture]] = {
     "roof": _roof,
     "tiles": _tiles,
 }
-NAMES = (*FACADES, *_OTHERS)
+
+
+def paint_rgb(color: str) -> tuple[int, int, int]:
+    """A palette colour as paint in daylight: less strong, nothing quite black."""
+    if color == "white":
+        return (250, 249, 245)
+    share, light = (0.8, 226) if color != "black" else (0.8, 120)
+    return tuple(round(share * c + (1 - share) * light) for c in PALETTE[color])
 
 
 @cache
-def pictures() -> list[Picture]:
-    """A picture for each of NAMES."""
-    return [draw() for draw in (*FACADES.values(), *_OTHERS.values())]
+def pictures() -> dict[str, Picture]:
+    """All textures by name; those of walls are called by the facade and its colour, as "brick red"."""
+    painted = {
+        f"{name} {color}": canvas.painted(paint_rgb(color))
+        for name, draw in (FACADES | GROUND_FLOORS).items()
+        for canvas in [draw()]
+        for color in PALETTE
+    }
+    return painted | {name: draw() for name, draw in _OTHERS.items()}
 
 
 @cache
