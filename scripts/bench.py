@@ -3,6 +3,7 @@
     python scripts/bench.py render                 # frames a second, and the time of each stage
     python scripts/bench.py render --size 84 --sensors rgb --threads 1 2 --views 256
     python scripts/bench.py render --poses walk    # views along shortest walks, as demonstrations draw them
+    python scripts/bench.py city                   # cities: frames a second at street level and from above, flights
     python scripts/bench.py growth --out FOLDER    # speed by views, triangles, resolution, threads: table, plot
     python scripts/bench.py navigate               # floor, distance fields, shortest walks, simulator
     python scripts/bench.py encode                 # the encoder as it was trained and as it is used
@@ -37,6 +38,7 @@ from eqa.envs.simulator import Goal
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
 from eqa.models.encoders.features import own_gpu
 from eqa.scripts.arguments import whole
+from eqa.scripts.speed.city import add_city
 from eqa.scripts.speed.growth import add_growth
 from eqa.scripts.speed.pipeline import add_pipeline
 from eqa.scripts.speed.render import add_render, furnished_houses, measure
@@ -125,7 +127,7 @@ def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_navigate)
 
 
-PARTS = (add_render, add_growth, add_encode, add_navigate, add_pipeline, add_rl)
+PARTS = (add_render, add_city, add_growth, add_encode, add_navigate, add_pipeline, add_rl)
 
 
 def main() -> None:

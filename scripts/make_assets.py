@@ -4,6 +4,7 @@
     pip install meshoptimizer==0.2.30a0
     python scripts/make_assets.py sweethome3d-furniture_*.deb sweethome3d_*.deb
 
+`--curation envs/city/assets/curation.json --out envs/city/assets` builds the street pack in the same way.
 `envs/house/assets/curation.json` lists the models, their categories, sizes and painted materials. The results are
 `pack.npz` (geometry and textures), `catalog.json` (the same models as a document) and `ATTRIBUTION.md`.
 

@@ -23,6 +23,7 @@ from eqa.envs.city.mesh_builder import MeshBuilder, side_ends
 from eqa.envs.city.textures import SIGNS_EACH, paint_rgb
 
 PARAPET_M = 0.7
+ROOFS = ((168, 170, 174), (206, 194, 176), (150, 158, 168), (190, 168, 154), (160, 172, 152))  # paint on roofs
 AWNING_M, AWNING_HIGH_M, AWNING_LOW_M = 1.1, 3.1, 2.6
 _WALL, _GROUND, _ENTRANCE, _ROOF, _PLAIN, _TILES, _METAL = range(7)
 RGB = tuple[int, int, int]
@@ -39,7 +40,7 @@ def draw_building(builder: MeshBuilder, building: Building, shops: Sequence[Shop
     color, white = building.color, (255, 255, 255)
     return [
         (white, f"{building.facade} {color}"), (white, f"ground windows {color}"), (white, f"entrance {color}"),
-        (white, "roof"), (paint_rgb(color), None), (white, "tiles"), ((150, 152, 156), None),
+        (ROOFS[building.id % len(ROOFS)], "roof"), (paint_rgb(color), None), (white, "tiles"), ((150, 152, 156), None),
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ simulator's own moves finds a flight that can be replayed bit for bit (as `envs.
 Axes: L levels, C coarse grid side, S lattice side, K headings, T actions.
 """
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,7 +35,6 @@ LEAST_LATTICE_M = 1.0
 SAME_PLACE_M = 0.05  # places of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 18
 LONGEST = 1024  # actions
-SLACK = 12  # moves by which a flight at a level may be longer than its estimate, in narrow streets
 UP, DOWN = 4, 5
 
 
@@ -147,32 +147,36 @@ class FlightPlanner:
         if not (self.air.is_free(pose)[0] and self.air.is_on_level(pose[:, 1])[0]):
             raise NoFlight(f"{self.air.scene_id}: unreachable start, an agent cannot be at {start}")
         heading = int(self.air.actions.heading_indices(pose[0, 3:])[0])
-        best: Int8[np.ndarray, " T"] | None = None
-        for estimate, end, level in sorted(self._estimates(start, heading)):
-            if best is not None and estimate >= len(best):
+        best: Int8[np.ndarray, " _"] | None = None
+        estimates: list[tuple[int, int, int]] = []  # a heap
+        waiting = self._climbs(start)
+        while waiting or estimates:
+            longest = min(
+                [estimate for estimate, *_ in estimates[:1]] + ([] if best is None else [len(best) - 1]),
+                default=LONGEST,
+            )
+            if waiting and waiting[0][0] < longest:
+                _, climbs, end, level = waiting.pop(0)
+                moves = _guess(self._cost(end, level), self._lattice_m, start[0], start[2], heading)
+                if moves >= 0:
+                    heapq.heappush(estimates, (climbs + moves, end, level))
+                continue
+            if not estimates or (best is not None and estimates[0][0] >= len(best) - 1):
                 break
+            _, end, level = heapq.heappop(estimates)
             best = self._fly(start, heading, end, level, shorter_than=best)
         if best is None:
             raise NoFlight(f"{self.air.scene_id}: no flight found from {start} to {self.goal.view_points}")
         return replay(start, best, self.air.actions)
 
-    def _estimates(self, start: Pose, heading: int) -> list[tuple[int, int, int]]:
-        """(estimated moves, level of the end, level to fly at), for levels that may be the best."""
-        own, found = self.air.level_of(start[1]), []
-        least = min(hypot(start[0] - v[0], start[2] - v[2]) for v in self.goal.view_points) - self.goal.radius_m
+    def _climbs(self, start: Pose) -> list[tuple[int, int, int, int]]:
+        """(fewest moves that there can be, climbs, level of the end, level to fly at), the fewest first."""
+        own = self.air.level_of(start[1])
+        away_m = min(hypot(start[0] - v[0], start[2] - v[2]) for v in self.goal.view_points) - self.goal.radius_m
         # The last cell may reach a little out of the goal's circle.
-        least_moves = max(0, int((least - 2 * COARSE * CELL_M) / self.air.actions.step_m))
-        for end in self._ends:
-            best = LONGEST
-            for level in range(max(own, end), self.air.num_levels):
-                climbs = 2 * level - own - end
-                if climbs + least_moves >= best + SLACK:
-                    break
-                moves = _guess(self._cost(end, level), self._lattice_m, start[0], start[2], heading)
-                if moves >= 0:
-                    found.append((climbs + moves, end, level))
-                    best = min(best, climbs + moves)
-        return found
+        forward = max(0, int((away_m - 2 * COARSE * CELL_M) / self.air.actions.step_m))
+        levels = [(end, level) for end in self._ends for level in range(max(own, end), self.air.num_levels)]
+        return sorted((2 * level - own - end + forward, 2 * level - own - end, end, level) for end, level in levels)
 
     def _fly(
         self, start: Pose, heading: int, end: int, level: int, *, shorter_than: Int8[np.ndarray, " _"] | None

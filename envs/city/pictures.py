@@ -17,7 +17,7 @@ from eqa.envs.rendering.scene import Instances, Scene, nearest_level
 from eqa.envs.rendering.top_down import render_top_down
 
 SHOP_M = 12.0  # from which shops are looked at
-INK, PARK_INK, VIEW_INK = (20, 20, 24), (16, 74, 26), (190, 20, 20)
+INK, WALL_INK, PARK_INK, VIEW_INK = (20, 20, 24), (70, 66, 66), (16, 74, 26), (190, 20, 20)
 CUT_M = 90.0  # height above all roofs
 
 
@@ -86,9 +86,14 @@ def plan_picture(city: City, scene: Scene, *, size_px: int, views: Sequence[Pose
     """The city from above with the names of streets and parks; a view is an arrow with its number, counted from 1."""
     images, (left, top, metres) = render_top_down(_without_fields(scene), size_px, cut_height_m=CUT_M)
     picture = Image.blend(Image.fromarray(images["rgb"]), Image.new("RGB", (size_px, size_px), "white"), 0.25)
+    draw = ImageDraw.Draw(picture)
+    for building in city.buildings:
+        for box in building.boxes:
+            x0, z0, x1, z1 = box.rect
+            corners = [(x0 - left) / metres, (z0 - top) / metres, (x1 - left) / metres, (z1 - top) / metres]
+            draw.rectangle(corners, outline=WALL_INK, width=2)
     for street in city.streets:
         _write_street(picture, street, left, top, metres)
-    draw = ImageDraw.Draw(picture)
     for block in city.blocks:
         if block.name:
             x, z = (block.rect[0] + block.rect[2]) / 2, (block.rect[1] + block.rect[3]) / 2
