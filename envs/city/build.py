@@ -1,4 +1,4 @@
-"""`build_scene`: what the renderer draws of a city, with levels of detail: plain shapes far away, and small things not at all.
+"""`build_scene`: what the renderer draws of a city: plain shapes far away, and small things not at all.
 
 A thing has one instance for each level. They share its class and instance id, and do not overlap in distance.
 """

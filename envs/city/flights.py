@@ -295,7 +295,7 @@ def _guess(cost, lattice_m, x, z, heading):
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_heading, step_x, step_z, limit):
-    """A* at one level. Writes the moves to `out` and returns their number, -1 if no way of fewer than `limit` was found.
+    """A* at one level. Writes the moves to `out` and returns their number, -1 for no way of fewer than `limit`.
 
     The newest of equally good places is looked at first. Forward moves are pushed first, so ways turn early.
     """

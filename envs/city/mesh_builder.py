@@ -21,7 +21,10 @@ class MeshBuilder:
         self._ends: list[tuple[int, int]] = [(0, 0)]
 
     def quad(self, corners: Sequence[Point], slot: int, uv: tuple[float, float, float, float] = (0, 0, 1, 1)) -> None:
-        """A flat quad from its lower left corner counter-clockwise, seen from its front; uv: left, bottom, right, top."""
+        """A flat quad from its lower left corner counter-clockwise, seen from its front.
+
+        uv: left, bottom, right, top.
+        """
         a, b, d = (np.array(corners[k]) for k in (0, 1, 3))
         normal = np.cross(b - a, d - a)
         self.corners(corners, normal / np.linalg.norm(normal), slot, uv)

@@ -99,7 +99,7 @@ class CityWorld:
         return made.scene, made.city.annotations, made.air.floors[0]
 
     def airspace(self, scene_id: str) -> Airspace:
-        """Where one can fly in a city."""
+        """The free air of a city."""
         return self._ready(scene_id).air
 
     def distances(
@@ -238,7 +238,7 @@ class CitySimulator:
         return [self._slot_of[key] for key in wanted]
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
-        """Moves every agent; True for moves that were refused: forward into something, down on it, up to the ceiling."""
+        """Moves every agent; True for refused moves: forward into something, down on it, over the ceiling."""
         actions = checked_actions(actions, num_agents=self.num_agents, known=self.actions)
         self._check_ready()
         refused = np.zeros(self.num_agents, np.bool_)

@@ -1,6 +1,6 @@
 """Textures of a city, drawn by code: facades, shop fronts, roads, pavements, leaves, and the boards of signs.
 
-Walls are painted in each colour of the palette, windows are not. Names are drawn with a font that ships with Matplotlib.
+Walls are painted in each colour of the palette, windows are not. The font of names ships with Matplotlib.
 
 Axes: H W image.
 """

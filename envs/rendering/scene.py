@@ -116,7 +116,7 @@ class Scene:
     assets: SharedAssets | None = None
     light: Light | None = None  # None: the direction of a surface alone tells its brightness
     textures: Textures | None = None  # the scene's own, such as signs
-    # Distances of the camera from an instance's box, least and greatest, between which it is drawn: its level of detail.
+    # Distances of the camera from an instance's box, least and greatest, between which it is drawn.
     # None: all are drawn at any distance.
     shown_m: Float32[np.ndarray, "I 2"] | None = None
 
