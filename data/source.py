@@ -35,10 +35,18 @@ class Encode(Protocol):
     def __call__(self, rgb: UInt8[Tensor, "B H W 3"] | UInt8[np.ndarray, "B H W 3"]) -> Float16[Tensor, "B F"]: ...
 
 
+@runtime_checkable
+class Judge(Protocol):
+    """Marks answers in words, from 1 (wrong) to 5 (as right as the true one), see `models.evaluation.judges`."""
+
+    def __call__(self, question: str, truth: str, answer: str) -> int: ...
+
+
 class Source(ABC):
     """Episodes of a world by split: "train", "val", "test" and any others."""
 
     encode: Encode | None  # encoder for the frames of demonstrations
+    judge: Judge | None = None  # marks answers where right or wrong is not all that counts
     splits: Collection[str] = ("train", "val", "test")  # those with questions
 
     @property

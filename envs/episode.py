@@ -21,6 +21,7 @@ FRAMES = {
     "house": "as above; the floor of a house is at y = 0",
     "city": "as above; roads are at y = 0, an agent flies on levels above them",
     "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the poses' y",
+    "airsim": "as above; X is AirSim's east, -Z its north, both from its world's origin",
     "suncg": "as House3D reads SUNCG: metres, Y up, the plan is (x, z); boxes only, no poses",
 }
 
@@ -81,6 +82,12 @@ class Episode:
     def start(self) -> Pose | None:
         """The spawn of a walk from far away."""
         return self.spawns["start"].pose if self.spawns and "start" in self.spawns else None
+
+    @property
+    def target_point(self) -> Point | None:
+        """The middle of the target's box; None if it is not known."""
+        target = next((entity for entity in self.touched or () if entity.is_target), None)
+        return target and tuple((low + high) / 2 for low, high in zip(target.low, target.high, strict=True))
 
     def to_dict(self) -> dict:
         return asdict(self)

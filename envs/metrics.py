@@ -80,6 +80,23 @@ def _check_walks(distances_m, in_target_room, actions, num_actions, path_m):
         )
 
 
+def navigation_errors(
+    ends: Float[np.ndarray, "N 3"], targets: Float[np.ndarray, "N 3"]
+) -> dict[str, Float64[np.ndarray, " N"]]:
+    """CityEQA's navigation error of each walk, from the point (x, y, z) where it ends to its target's.
+
+    - ne_m: metres in a straight line (Zhao et al. 2025, Sec. 4.1).
+    - ne_l1_m: metres along X and along Z added up, without the height, as the released code measures.
+
+    ValueError for other shapes, and for points that are not finite.
+    """
+    for name, points in (("ends", ends), ("targets", targets)):
+        if points.shape != (len(ends), 3) or not np.isfinite(points).all():
+            raise ValueError(f"{name}: expected ({len(ends)}, 3) finite metres, got {points.shape}: {points}")
+    away = np.asarray(ends, np.float64) - targets
+    return {"ne_m": np.linalg.norm(away, axis=1), "ne_l1_m": np.abs(away[:, [0, 2]]).sum(axis=1)}
+
+
 LEAST_SHARE = 0.01  # of a view's pixels; a target that fills less is hardly seen
 
 

@@ -18,7 +18,7 @@ import yaml
 from jaxtyping import Float64
 
 from eqa.models.agents.relations import Relations, origin
-from eqa.models.evaluation.run_tables import COLUMNS
+from eqa.models.evaluation.run_tables import CITY, COLUMNS
 from eqa.models.evaluation.runs import Place, Played, Run
 from eqa.models.evaluation.statistics import Bootstrap, Columns, Estimates, ratios_of_seeds
 
@@ -72,7 +72,7 @@ class Metric:
 
 def _metrics() -> tuple[Metric, ...]:
     """The columns of a single run's table, and those that only stand here."""
-    known = {name: Metric(name, heading, factor, decimals, name) for name, heading, factor, decimals in COLUMNS}
+    known = {name: Metric(name, heading, factor, decimals, name) for name, heading, factor, decimals in COLUMNS + CITY}
     more = (
         Metric("d_0", "d_0", 1, 2, "d_0"),
         Metric("ratio", "d_Δ/d_0", 1, 2, "d_delta", "d_0"),

@@ -13,7 +13,9 @@ A row has
 - predicted, correct (0 or 1), rank of the true answer;
 - attention, where the answerer looked (`attention_of`);
 - actions, poses and distances (metres to the goal at each pose) of the walk;
-- planned, 1 for each action that a planner chose, 0 where its controller repeated the one before.
+- planned, 1 for each action that a planner chose, 0 where its controller repeated the one before;
+- of a source with a judge, CityEQA's metrics: qaa, the judge's mark of the answer; num_steps; and, where the target has
+  a place, the results of `envs.metrics.navigation_errors`.
 
 Values that a line does not have are None: the walk of a question-only baseline, or the answers of a scripted agent
 without a trained one beside it.
@@ -28,7 +30,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float16, Float32, Int64
+from jaxtyping import Bool, Float, Float16, Float32, Float64, Int64
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -41,7 +43,7 @@ from eqa.data.source import Source
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.actions import PADDED_ACTION
 from eqa.envs.episode import Episode
-from eqa.envs.metrics import LEAST_SHARE, answer_ranks, target_shares, walk_metrics
+from eqa.envs.metrics import LEAST_SHARE, answer_ranks, navigation_errors, target_shares, walk_metrics
 from eqa.envs.progress import console, progress
 from eqa.envs.simulator import Goal, SceneFailed, Simulator, World, enter, in_windows
 from eqa.envs.task import Task, Trajectories, play
@@ -56,6 +58,7 @@ from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.seen_frames import SeenFrames
 from eqa.models.evaluation.blind import blind_lstm
+from eqa.models.evaluation.judges import mark
 
 RECORDED = ("actions", "poses", "distances", "planned", "attention")  # of a walk; a line without walks has None
 GIVEN_UP = 2  # episodes of a scene that fail alone, after which its others are not tried
@@ -190,6 +193,7 @@ class Evaluation:
             planned = agent.planned if isinstance(agent, NavigatorAgent) else None
             measured = self._measured(batch, walked, simulator, planned)
             for line, answers in self._lines(name, agent, batch, start, walked, simulator, answered_by):
+                answers = self._marked(start.episodes, answers)
                 rows[line] = _rows(line, related.get(line), batch, start.episodes, measured, answers)
             advance(1)
         return rows
@@ -267,9 +271,11 @@ class Evaluation:
         targets = np.array([e.target_object for e in episodes])
         last = simulator.look(walked.scenes, walked.ends, ("instance_id",))["instance_id"].cpu().numpy()
         metrics["seen"] = target_shares(last, targets) >= LEAST_SHARE
+        if self.source.judge is not None:
+            metrics |= _of_the_city(episodes, walked)
         return [
             (
-                {name: float(values[n]) for name, values in metrics.items()}
+                {name: None if np.isnan(values[n]) else float(values[n]) for name, values in metrics.items()}
                 | {"collisions": int(walked.refused[n].sum())},
                 {
                     "actions": walked.actions[n, :length].tolist(),
@@ -280,6 +286,15 @@ class Evaluation:
             )
             for n, length in enumerate(walked.num_actions)
         ]
+
+    def _marked(self, episodes: Sequence[Episode], answers: Sequence[dict]) -> list[dict]:
+        """Answers with the marks of the source's judge, if it has one; None where nobody answered."""
+        judge = self.source.judge
+        if judge is None:
+            return list(answers)
+        given = [(episode, answer["predicted"]) for episode, answer in zip(episodes, answers, strict=True)]
+        marks = [None if said is None else mark(judge, e.question, e.answer, said) for e, said in given]
+        return [answer | {"qaa": qaa} for answer, qaa in zip(answers, marks, strict=True)]
 
     def _frames(
         self,
@@ -378,8 +393,20 @@ class Evaluation:
         return [
             _describe(name, None, None, episode) | walked | answer | dict.fromkeys(RECORDED)
             for name, given in lines.items()
-            for episode, answer in zip(episodes, given, strict=True)
+            for episode, answer in zip(episodes, self._marked(episodes, given), strict=True)
         ]
+
+
+def _of_the_city(episodes: Sequence[Episode], walked: Trajectories) -> dict[str, Float64[np.ndarray, " N"]]:
+    """CityEQA's metrics of walks; NaN for the errors to targets without a place."""
+    points = np.array([e.target_point or (np.nan,) * 3 for e in episodes], np.float64)
+    known = ~np.isnan(points).any(1)
+    errors = navigation_errors(walked.ends[known, :3], points[known])
+    found = {"num_steps": walked.num_actions.astype(np.float64)}
+    for name, values in errors.items():
+        found[name] = np.full(len(points), np.nan)
+        found[name][known] = values
+    return found
 
 
 def _where(network: nn.Module, *inputs: torch.Tensor | None) -> list[torch.Tensor | None]:

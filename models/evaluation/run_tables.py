@@ -34,8 +34,19 @@ NAVIGATION = (
 )
 ANSWER = (("rank", "rank", 1, 2), ("correct", "acc %", 100, 1))
 COLUMNS = NAVIGATION + ANSWER
+# CityEQA's, of questions whose source has a judge: QAA, NE, NE as the released code has it, and MTS.
+CITY = (("qaa", "QAA", 1, 2), ("ne_m", "NE", 1, 1), ("ne_l1_m", "NE L1", 1, 1), ("num_steps", "MTS", 1, 1))
 ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("success", "collisions", "rank"))  # fits 80 columns
-HEADINGS = ["agent", "spawn", *(column[1] for column in COLUMNS)]
+
+
+def columns_of(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> tuple[tuple, ...]:
+    """The columns of a table over `rows`: CityEQA's stand behind the others where a row has them."""
+    return (*columns, *(column for column in CITY if any(row.get(column[0]) is not None for row in rows)))
+
+
+def headings(rows: Sequence[dict]) -> list[str]:
+    """The headings of `table_lines`."""
+    return ["agent", "spawn", *(column[1] for column in columns_of(rows))]
 
 
 def write_rows(path: Path, rows: Iterable[dict]) -> None:
@@ -60,8 +71,8 @@ def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
 
 
 def table_lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[list[str]]:
-    """One line for each agent and spawn: the means over its questions."""
-    lines = []
+    """One line for each agent and spawn: the means over its questions, of `columns_of` the rows."""
+    lines, columns = [], columns_of(rows, columns)
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
         line = [agent, spawn or "-"]
         for name, _, factor, decimals in columns:
@@ -74,7 +85,7 @@ def table_lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> lis
 def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
     table = Table(title=title, box=box.SIMPLE, padding=0, pad_edge=False)
-    for heading in ["agent", "spawn", *(column[1] for column in ON_SCREEN)]:
+    for heading in ["agent", "spawn", *(column[1] for column in columns_of(rows, ON_SCREEN))]:
         agent = heading == "agent"  # names wrap if there is no room, so that every number shows
         table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
     before = None
@@ -97,7 +108,7 @@ def intervals(rows: Sequence[dict]) -> list[dict]:
             here = [r for r in rows if r["agent"] == agent and r["spawn"] == spawn]
             for question_type in ["all", *sorted({r["question_type"] for r in here})]:
                 subset = [r for r in here if question_type in ("all", r["question_type"])]
-                for name in ("d_0", *(c[0] for c in COLUMNS)):
+                for name in ("d_0", *(c[0] for c in columns_of(rows))):
                     valid = [r for r in subset if r.get(name) is not None]
                     if valid:
                         values, houses = values_of(valid, name), np.array([r["scene_id"] for r in valid])
@@ -126,7 +137,7 @@ def write_tables(folder: Path, rows: Sequence[dict], title: str) -> None:
     )
     text = (
         f"# {title}\n\nMeans over the same questions in every line; distances in metres.\n\n"
-        + markdown(HEADINGS, table_lines(rows))
+        + markdown(headings(rows), table_lines(rows))
         + "\n\n## Answer accuracy in %, by question type, with 95 % intervals over houses\n\n"
         + markdown(["agent", "spawn", "all", *types], by_type)
         + "\n"

@@ -29,10 +29,10 @@ from eqa.data.demonstrations.spawn_settings import current_name as spawn_setting
 from eqa.envs.files import atomic_write
 from eqa.envs.reading import named, parsed, read_lines, read_text, shown
 from eqa.models.agents.relations import RELATIONS, Relations
-from eqa.models.evaluation.run_tables import COLUMNS
+from eqa.models.evaluation.run_tables import CITY, COLUMNS
 from eqa.models.registry import current_name
 
-MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS), "success", "spl", "collisions"]))
+MEASURED = tuple(dict.fromkeys(["d_0", *(c[0] for c in COLUMNS + CITY), "success", "spl", "collisions"]))
 ROWS, KEPT_ROWS = "metrics.jsonl", "metrics.jsonl.xz"
 WALK = ("actions", "poses")  # columns that no table needs
 MOST_ACTIONS = 100_000  # of a walk

@@ -14,7 +14,7 @@ from pytorch_lightning.loggers.logger import Logger
 from pytorch_lightning.utilities import rank_zero_only
 
 from eqa.envs.files import fingerprint
-from eqa.models.evaluation.run_tables import HEADINGS, read_rows, table_lines
+from eqa.models.evaluation.run_tables import headings, read_rows, table_lines
 
 RESULTS = "results"  # in place of a stage's name
 PICTURES = {"plans": "plans/*.png", "films": "films/*.gif"}
@@ -48,7 +48,7 @@ class WandbRun:
 
         run = WandbStage(Path(folder) / RESULTS, project=self.project, offline=self.offline).experiment
         if rows := read_rows(folder):
-            run.log({"results/table": wandb.Table(columns=HEADINGS, data=table_lines(rows))})
+            run.log({"results/table": wandb.Table(columns=headings(rows), data=table_lines(rows))})
         for name, pattern in PICTURES.items():
             if paths := sorted(Path(folder).glob(pattern)):
                 pictures = [
