@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float16, UInt8
 from torch import Tensor
 
+from eqa.data.demonstrations.spawn_settings import HOUSE_SPAWNS, SpawnSettings
 from eqa.data.demonstrations.storage import Demonstrations
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
@@ -46,6 +47,7 @@ class Source(ABC):
     """Episodes of a world by split: "train", "val", "test" and any others."""
 
     encode: Encode | None  # encoder for the frames of demonstrations
+    spawns: SpawnSettings = HOUSE_SPAWNS  # from which its questions are played
     judge: Judge | None = None  # marks answers where right or wrong is not all that counts
     splits: Collection[str] = ("train", "val", "test")  # those with questions
 

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float32, Int64
 from eqa.envs.episode import Episode
 
 PAD, UNKNOWN, START, END = range(4)
+LEAD_IN = re.compile(r"^.*\.\s+(?:please tell me )?", re.DOTALL)  # sentences that say where a city's target is
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 
@@ -153,8 +154,8 @@ class Vocabulary:
 
 
 def _opening(question: str) -> str:
-    """The words that questions of a kind begin with."""
-    return " ".join(tokenize(question)[:2])
+    """The words that questions of a kind begin with; where sentences come before, behind "please tell me"."""
+    return " ".join(tokenize(LEAD_IN.sub("", question.lower(), count=1))[:2])
 
 
 def _plain(question: str) -> str:

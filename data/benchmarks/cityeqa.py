@@ -16,6 +16,7 @@ from typing import ClassVar
 from eqa.data.benchmarks import as_question, expect
 from eqa.data.benchmarks.files import QuestionFiles
 from eqa.data.demonstrations.rewalk import walked_in
+from eqa.data.demonstrations.spawn_settings import CITY_SPAWNS
 from eqa.data.questions.city.sentences import Asking
 from eqa.data.source import Encode, Judge
 from eqa.envs.episode import Entity, Episode, Point, Pose, Spawn
@@ -60,6 +61,7 @@ class CityEQA(QuestionFiles):
     for the city. `judge` marks answers, see `models.evaluation.judges`. Walks to the observation poses are the world's.
     """
 
+    spawns = CITY_SPAWNS
     missing: ClassVar = {FRAME: "it is about the city of EmbodiedCity, in which env=airsim plays"}
 
     def __init__(

@@ -5,7 +5,9 @@
     T-10 random heading, ... the same place, with a random heading and without history, so that walking straight on and
                             repeating the last action are no good policies any more
     random                  anywhere within 14 m of the goal, no history (`Episode.spawns`)
+    start                   where the question's walk begins, CityEQA's initial pose; no history
 
+Houses are played from the paper's spawns. Walks in a city take fewer and longer steps: there it is T-5, T-10 and start.
 A question counts in a setting if its walk is long enough, for every agent. So every line of a table is a mean over
 the same questions.
 """
@@ -25,6 +27,30 @@ RANDOM_HEADING = " random heading"
 RANDOM = "random"
 WITH_HISTORY = tuple(f"T-{k}" for k in BACK)  # those of the paper
 SPAWN_SETTINGS = (*WITH_HISTORY, *(f"T-{k}{RANDOM_HEADING}" for k in BACK), RANDOM)
+START = "start"
+CITY_BACK = (5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnSettings:
+    """Settings that a source's questions are played in, the nearest spawns first."""
+
+    main: tuple[str, ...]
+    all: tuple[str, ...]
+    shown: str  # of the walks in plans and films
+
+    @property
+    def validated(self) -> tuple[str, ...]:
+        """Those in which reinforcement learning is validated."""
+        return self.main[:2]
+
+
+HOUSE_SPAWNS = SpawnSettings(WITH_HISTORY, SPAWN_SETTINGS, "T-30")
+CITY_SPAWNS = SpawnSettings(
+    main=(*(f"T-{k}" for k in CITY_BACK), START),
+    all=(*(f"T-{k}" for k in CITY_BACK), START, *(f"T-{k}{RANDOM_HEADING}" for k in CITY_BACK)),
+    shown=START,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +72,11 @@ def spawn_point(demos: Demonstrations, row: int, setting: str, actions: ActionSe
     if setting == RANDOM:
         spawn = (episode.spawns or {}).get(RANDOM)
         return None if spawn is None else SpawnPoint(setting, row, spawn.pose, 0, None)
+    if setting == START:
+        return SpawnPoint(setting, row, tuple(demos.poses[int(demos.offsets[row])].tolist()), 0, length)
     named = re.fullmatch(rf"T-(\d+)({RANDOM_HEADING})?", setting)
     if named is None or int(named[1]) < 1:
-        raise ValueError(f"spawn setting: expected one of {SPAWN_SETTINGS}, got {setting!r}")
+        raise ValueError(f"spawn setting: expected one of {(*SPAWN_SETTINGS, START)}, got {setting!r}")
     left, looks_anywhere = int(named[1]), named[2] is not None
     if left > length:
         return None

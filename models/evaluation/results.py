@@ -9,7 +9,6 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from eqa.data.demonstrations.spawn_settings import SPAWN_SETTINGS, WITH_HISTORY
 from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
@@ -29,10 +28,9 @@ from eqa.models.evaluation.summary import summary
 from eqa.models.evaluation.tables import differences_grid, terminal_tables
 
 ORACLE, VOID = "shortest path", "void.jsonl"
-SHOWN_SPAWN = "T-30"
 LINES = ("main", "all", "own", "answerer")
 MAIN = "forward only", ORACLE  # lines that "main" shows beside the agent's
-SPAWNS = {"main": WITH_HISTORY, "all": SPAWN_SETTINGS}
+SPAWNS = ("main", "all")
 FITTED = ("navigator", "answerer")  # parts of an agent
 NUM_PLANS, NUM_FILMS = 12, 4
 
@@ -45,7 +43,7 @@ class AgentResults:
     - `lines` chooses the lines of the table. "all": all. "main": the agent's, also looking round where its answerer
       reads names, straight walks, shortest paths and the question alone. "own": the agent's. "answerer": the agent's
       and the shortest paths', for an experiment that changes the answers alone.
-    - `spawns`: "main" are T-10, T-30 and T-50, "all" all of `data.demonstrations.spawn_settings`.
+    - `spawns`: "main" or "all" of the source's (`data.demonstrations.spawn_settings`): T-10, T-30 and T-50 in houses.
     - `compare`: the agent that fitting started from walks the same questions, with the stop_odds of the start of
       learning, and the differences are shown.
     - `finetunes`: the fitted navigator began with that agent's, so it is fine-tuned from that agent. A typed
@@ -181,14 +179,20 @@ def write_results(
         if lines == "answerer":
             line = f"{ORACLE}: {agent.name}"
             chosen[line], relations[line] = walkers[ORACLE], Relations(walked_by=ORACLE, answered_by=agent.name)
-    rows = evaluation.play(chosen, SPAWNS[spawns], answered_by=answered_by, relations=relations)
+    rows = evaluation.play(chosen, getattr(source.spawns, spawns), answered_by=answered_by, relations=relations)
     if summed_up:
         rows += evaluation.blind()
     scale = agent.config.get("scale", {}).get("name", "?")
     title = _title(evaluation, split, scale, seed)
     _write(evaluation, rows, folder, of=agent.name, title=title, show=not summed_up)
     if summed_up:
-        console.print(f"[bold]{title}", *summary(rows, agent.name, folder), sep="\n", soft_wrap=True, highlight=False)
+        console.print(
+            f"[bold]{title}",
+            *summary(rows, agent.name, folder, source.spawns.main),
+            sep="\n",
+            soft_wrap=True,
+            highlight=False,
+        )
     if compare_with:
         write_changes(folder, [*((agent.name, other.name) for other in compare_with), *pairs])
     return rows
@@ -200,7 +204,7 @@ def write_walks(
     """Plays an agent that learned nothing through a split, alone, and writes rows, tables and pictures."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(None, source, split, extractor=source.encode)
-    rows = evaluation.play({agent.name: agent}, SPAWNS[spawns])
+    rows = evaluation.play({agent.name: agent}, getattr(source.spawns, spawns))
     _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     return rows
 
@@ -261,11 +265,12 @@ def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str) -> None:
-    """Floor plans and films of the walks at T-30 of the agent `of`, question types in turn."""
+    """Floor plans and films of the walks of the agent `of` from the spawn that the source shows, types in turn."""
     demos, source = evaluation.demos, evaluation.source
+    shown = source.spawns.shown
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
-    walks = [row for row in rows if row["agent"] == of and row["spawn"] == SHOWN_SPAWN]
-    walked = [row for row in rows if ORACLE in (row["agent"], row["walked_by"]) and row["spawn"] == SHOWN_SPAWN]
+    walks = [row for row in rows if row["agent"] == of and row["spawn"] == shown]
+    walked = [row for row in rows if ORACLE in (row["agent"], row["walked_by"]) and row["spawn"] == shown]
     oracle = {row["episode_id"]: row for row in walked}
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]

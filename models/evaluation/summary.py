@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eqa.data.demonstrations.spawn_settings import WITH_HISTORY
+from eqa.data.demonstrations.spawn_settings import HOUSE_SPAWNS
 from eqa.data.questions.counts import Asked
 from eqa.envs.metrics import bootstrap_interval
 from eqa.models.agents.looking_round import looks_round
@@ -19,9 +19,9 @@ from eqa.models.evaluation.run_tables import values_of
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
 
 
-def summary(rows: Sequence[dict], agent: str, folder: Path) -> list[str]:
-    """Five sentences on the agent's line among all lines of the results table."""
-    spawns = [s for s in WITH_HISTORY if any(row["agent"] == agent and row["spawn"] == s for row in rows)]
+def summary(rows: Sequence[dict], agent: str, folder: Path, main: Sequence[str] = HOUSE_SPAWNS.main) -> list[str]:
+    """Five sentences on the agent's line among all lines of the results table, from the `main` spawns."""
+    spawns = [s for s in main if any(row["agent"] == agent and row["spawn"] == s for row in rows)]
     return [
         _walking(rows, agent, spawns),
         _answering(rows, agent, spawns),

@@ -19,8 +19,6 @@ from eqa.models.agents.neural import NeuralAgent
 from eqa.models.evaluation.pictures import frames_along, plan_of_walk, some_views
 from eqa.models.learning.rollouts import Rewards, Rollout, Rollouts
 
-VALIDATION = ("T-10", "T-30")
-
 
 class RolloutData(pl.LightningDataModule):
     """An update walks `questions` questions of `houses` houses, each `samples` times from one spawn.
@@ -28,7 +26,7 @@ class RolloutData(pl.LightningDataModule):
     - An epoch has `updates` updates.
     - `checkpoint` and `base_name` choose the agent to begin with, see `models.agents.checkpoints.fitting_agent`.
     - `max_steps` are the actions of a walk in training, the world's number by default.
-    - Validation walks `val_questions` of val at T-10 and T-30 as evaluation does, with the likeliest actions. If spawns
+    - Validation walks `val_questions` of val at the source's two nearest spawns (T-10 and T-30 in houses) as evaluation does, with the likeliest actions. If spawns
       have a `random_heading`, it walks these as well; if all have, these alone.
 
     ValueError for sizes that do not go together.
@@ -131,8 +129,9 @@ class RolloutData(pl.LightningDataModule):
     @property
     def _settings(self) -> list[str]:
         """Spawn settings of validation, those of training."""
-        known = [] if self.spawn.random_heading == 1 else VALIDATION
-        return [*known, *(f"{name}{RANDOM_HEADING}" for name in VALIDATION if self.spawn.random_heading)]
+        nearest = self.source.spawns.validated
+        known = [] if self.spawn.random_heading == 1 else nearest
+        return [*known, *(f"{name}{RANDOM_HEADING}" for name in nearest if self.spawn.random_heading)]
 
     def _loader(self, episodes: RLEpisodes, batches: Sequence[Int64[np.ndarray, " _"]]) -> DataLoader:
         parts = own_parts(batches, self.trainer.global_rank, self.trainer.world_size)

@@ -122,3 +122,15 @@ def test_the_prior_is_what_train_answered_to_the_question_and_one_more_answer_of
     assert vocabulary.answers == ("blue", "garage", "red")
     for known in (vocabulary, Vocabulary.from_dict(vocabulary.to_dict())):
         np.testing.assert_allclose(np.exp(known.log_prior(asked)), expected, rtol=1e-6)
+
+
+def test_a_question_behind_the_sentences_of_a_city_is_of_its_own_kind() -> None:
+    frame = "there is a building to the {} of you. to the east of the building, there is a car. please tell me {}?"
+    pairs = [
+        (frame.format("north", "what color the car is"), "red"),
+        (frame.format("west", "how many wheels it has"), "4"),
+    ]
+    vocabulary = Vocabulary.of_pairs([*pairs, ("what color is the sofa?", "blue")])
+    asked = [frame.format("east", "what color the bus is"), frame.format("east", "how many doors it has")]
+    assert vocabulary.answers == ("4", "blue", "red")
+    assert vocabulary.of_kind(asked).tolist() == [[False, True, True], [True, False, False]]

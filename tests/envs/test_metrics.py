@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from eqa.envs.actions import Action
-from eqa.envs.metrics import answer_ranks, bootstrap_interval, inside_polygon, walk_metrics, wilson_interval
+from eqa.envs.metrics import (
+    answer_ranks,
+    bootstrap_interval,
+    inside_polygon,
+    navigation_errors,
+    walk_metrics,
+    wilson_interval,
+)
 
 F, L, R, STOP = Action.FORWARD, Action.LEFT, Action.RIGHT, Action.STOP
 
@@ -158,3 +165,21 @@ def test_a_bootstrap_interval_is_that_of_as_many_means_as_are_asked_for(resample
     values, rng = np.random.default_rng(1).normal(size=7), np.random.default_rng(0)
     means = [values[rng.integers(7, size=7)].mean() for _ in range(resamples)]
     assert bootstrap_interval(values, resamples=resamples) == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))))
+
+
+def test_navigation_errors_are_straight_and_along_the_axes_of_the_plan():
+    ends, targets = np.array([[3.0, 9.0, 4.0], [0, 0, 0], [1, 2, 3]]), np.array([[0.0, 9.0, 0.0], [0, 5, 0], [1, 2, 3]])
+    found = navigation_errors(ends, targets)
+    assert found["ne_m"].tolist() == [5, 5, 0] and found["ne_l1_m"].tolist() == [7, 0, 0]  # height counts in one alone
+    rng = np.random.default_rng(0)
+    ends, targets = rng.normal(size=(2, 50, 3))
+    found = navigation_errors(ends, targets)
+    slow = [sum((a - b) ** 2 for a, b in zip(*pair, strict=True)) ** 0.5 for pair in zip(ends, targets, strict=True)]
+    assert np.allclose(found["ne_m"], slow)
+    assert navigation_errors(np.zeros((0, 3)), np.zeros((0, 3)))["ne_m"].shape == (0,)
+
+
+@pytest.mark.parametrize("ends", [np.array([[0.0, 0, np.nan]]), np.array([[0.0, 0, np.inf]]), np.zeros((1, 2)), np.zeros((2, 3))])  # fmt: skip
+def test_navigation_errors_of_unknown_places_are_refused(ends):
+    with pytest.raises((ValueError, TypeError)):
+        navigation_errors(ends, np.zeros((1, 3)))
