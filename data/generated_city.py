@@ -53,10 +53,15 @@ class GeneratedCityEQA(Source):
         for name, numbers in (("cities", cities), ("questions", questions)):
             if set(numbers) != set(SPLITS) or min(numbers.values()) < 1:
                 raise ValueError(f"{name}: expected at least 1 for each of {SPLITS}, got {dict(numbers)}")
-        self.seed, self.encode, self.judge, self.world = seed, encode, judge, world
+        self.seed, self.encode, self.judge, self._world = seed, encode, judge, world
         self.question_set, self.most_per_city, self.lowest_m = question_set, most_per_city, float(lowest_m)
         self.num_cities, self.num_questions = dict(cities), {split: questions[split] for split in SPLITS}
         self.root = data_root()
+
+    @property
+    def world(self) -> World:
+        """The world of the cities."""
+        return self._world
 
     @property
     def scene_ids(self) -> dict[str, list[str]]:

@@ -114,7 +114,7 @@ def test_what_an_experiment_does_not_fit_comes_from_the_last_pacman_q_whatever_r
 def test_every_source_composes_with_the_world_of_env(data: str, config: str) -> None:
     words = [
         f"data={data}",
-        *["data.path=some/files"] * (data not in ("generated", "paper")),
+        *["data.path=some/files"] * (data not in ("generated", "paper", "city")),
         "env.camera.height_m=0.5",
     ]
     cfg = composed(config, [*words, *["+experiment=il"] * (config == "train")])

@@ -16,6 +16,7 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
 from eqa.data.generated import GeneratedEQA
+from eqa.data.questions.city.rules import city_rules
 from eqa.data.questions.generate import ALL_SPLITS, BALANCES
 from eqa.data.questions.rules import load_rules
 from eqa.envs.files import here_or_packaged
@@ -143,13 +144,16 @@ RULES: dict[str, Rule] = {
     # data
     "scale.houses.*": whole(1),
     "scale.questions.*": whole(1),
+    **dict.fromkeys(("scale.cities.*", "scale.city_questions.*", "data.cities.*"), whole(1)),
     "scale.dagger_first_epoch": whole(0),
     "scale.name": TEXT,
     "scale.*": whole(1),
     **dict.fromkeys(("data.houses.style", "env.style"), one_of(*GeneratedEQA.styles)),
     "data.houses.*": whole(1),
     "data.questions.*": whole(1),
-    "data.question_set": one_of(*load_rules().sets),
+    "data.question_set": one_of(*load_rules().sets, *city_rules().sets),
+    "data.most_per_city": whole(1),
+    "data.lowest_m": POSITIVE,
     "data.balance": one_of(*BALANCES),
     "data.walks": whole(1),
     "data.human_walks": FILE.or_null,

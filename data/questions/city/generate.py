@@ -4,16 +4,19 @@ Each city gives facts, the starts from which their sentences are clear, and view
 dropped. Questions are then chosen in rounds: the same words with each of their answers once, so that nobody can guess
 from the words (`data.questions.balance.paired_rounds`). Val and test keep to the words and answers of train. At last
 each question gets the shortest flight from its start.
+
+Axes: P places, F facts.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from zlib import crc32
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from eqa.data.demonstrations.spawn_settings import CITY_BACK
 from eqa.data.questions.balance import Round, paired_rounds, sample_rounds, whole_rounds
@@ -57,7 +60,8 @@ class CityQuestions:
         starts = self._starts(annotations)
         surroundings = Surroundings(annotations, starts[:, PLAN], limits)
         facts = facts_of(annotations, self.rules)
-        facts = _some(facts, [surroundings.clear_beside(fact).any() for fact in facts], rng)
+        clear = np.array([surroundings.clear_beside(fact).any() for fact in facts], np.bool_)
+        facts = _some(facts, clear, rng)
         placed = surroundings.placed(facts, rng)
         wanted = sorted({one.fact for one in placed})
         views = dict(
@@ -164,34 +168,37 @@ def make_city_questions(
     split_of = {scene_id: split for split, ids in scene_ids.items() for scene_id in ids}
     asked: dict[str, list[Episode]] = {}
     for done, scene_id in enumerate(split_of, start=1):
-        asked[scene_id] = _kept(journal, f"asked {scene_id}", lambda: makes.asked(scene_id))  # noqa: B023
+        asked[scene_id] = _kept(journal, f"asked {scene_id}", partial(makes.asked, scene_id))
         progress(done, NUM_PASSES * len(split_of))
     questions = [_question(one, n) for of_city in asked.values() for n, one in enumerate(of_city)]
-    rounds = paired_rounds(questions, split_of, set(split_of), np.random.default_rng([seed, len(SPLITS)]))
-    chosen = _chosen(rounds, counts, shares=rules.sets[question_set], most_per_city=most_per_city, seed=seed)
-    flown: dict[tuple[str, int], Episode] = {}
-    for done, scene_id in enumerate(split_of, start=1):
-        here = [asked[scene_id][q.number] for q in chosen if q.scene_id == scene_id]
-        name = f"flown {scene_id} {fingerprint([e.episode_id for e in here])}"
-        for q, one in zip(
-            (q for q in chosen if q.scene_id == scene_id),
-            _kept(journal, name, lambda: makes.flown(scene_id, here)),  # noqa: B023
-            strict=True,
-        ):
-            if one is not None:
-                flown[q.scene_id, q.number] = one
-        progress(len(split_of) + done, NUM_PASSES * len(split_of))
-    reached = whole_rounds([q for q in chosen if (q.scene_id, q.number) in flown], chosen, split_of)
-    steps = {"seen": questions, "paired": [q for of in rounds.values() for one in of for q in one]}
-    steps |= {"chosen": chosen, "reached": reached}
+    rounds = {
+        split: _paired(questions, ids, np.random.default_rng([seed, len(SPLITS)])) for split, ids in scene_ids.items()
+    }
+    chosen: list[Question] = []
+    reached: dict[str, list[Question]] = {}
+    episodes: dict[str, list[Episode]] = {}
+    done = len(split_of)
+    for number, split in enumerate(scene_ids):
+        known = _known(rounds[split], reached.get("train"))
+        limits = {"shares": rules.sets[question_set], "max_per_house": most_per_city}
+        drawn = sample_rounds(known, counts[split], **limits, rng=np.random.default_rng([seed, number]))
+        of_split = sorted((q for one in drawn for q in one), key=lambda q: (q.scene_id, q.number))
+        flown: dict[tuple[str, int], Episode] = {}
+        for scene_id in scene_ids[split]:
+            here = [asked[scene_id][q.number] for q in of_split if q.scene_id == scene_id]
+            name = f"flown {scene_id} {fingerprint([e.episode_id for e in here])}"
+            for one in _kept(journal, name, partial(makes.flown, scene_id, here)):
+                if one is not None:
+                    flown[scene_id, int(one.episode_id.rsplit("-", 1)[1])] = one
+            done += 1
+            progress(done, NUM_PASSES * len(split_of))
+        reached[split] = whole_rounds([q for q in of_split if (q.scene_id, q.number) in flown], of_split, split_of)
+        chosen += of_split
+        episodes[split] = [flown[q.scene_id, q.number] for q in reached[split]]
+    steps = {"seen": questions, "paired": [q for of in rounds.values() for one in of for q in one], "chosen": chosen}
+    steps["reached"] = [q for found in reached.values() for q in found]
     left = {step: dict(Counter(split_of[q.scene_id] for q in found)) for step, found in steps.items()}
-    for split in scene_ids:
-        if not left["reached"].get(split):
-            story = ", ".join(f"{step} {numbers.get(split, 0)}" for step, numbers in left.items())
-            raise ValueError(
-                f"{split}: no question is left of {len(scene_ids[split])} cities ({story}); use more cities"
-            )
-    episodes = {s: [flown[q.scene_id, q.number] for q in reached if split_of[q.scene_id] == s] for s in scene_ids}
+    _refuse_empty(left, scene_ids)
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -243,10 +250,10 @@ def world_facts(world: World, lowest_m: float) -> dict:
     return {"world": world.identity, "actions": asdict(world.actions), "camera": camera, "lowest_m": lowest_m}
 
 
-def _some(facts: Sequence[Fact], clear: Sequence[bool], rng: np.random.Generator) -> list[Fact]:
+def _some(facts: Sequence[Fact], clear: Bool[np.ndarray, " F"], rng: np.random.Generator) -> list[Fact]:
     """Of each kind at most FACTS_A_KIND of the facts that are clear from somewhere, answers in turn, in their order."""
     by_kind: dict[str, dict[str, list[int]]] = {}
-    for number in np.flatnonzero(np.array(clear, np.bool_)).tolist():
+    for number in np.flatnonzero(clear).tolist():
         by_kind.setdefault(facts[number].kind, {}).setdefault(facts[number].answer, []).append(number)
     chosen: list[int] = []
     for by_answer in by_kind.values():
@@ -268,22 +275,17 @@ def _question(episode: Episode, number: int) -> Question:
     return Question(*about, touched=tuple(e.id for e in episode.touched), rooms=(), sight="objects")
 
 
-def _chosen(
-    rounds: Mapping[str, Sequence[Round]],
-    counts: Mapping[str, int],
-    *,
-    shares: Mapping[str, float],
-    most_per_city: int,
-    seed: int,
-) -> list[Question]:
-    """Questions of the wanted numbers, in whole rounds; other splits than train keep to its words and answers."""
-    chosen: dict[str, list[Question]] = {}
-    for number, split in enumerate(counts):
-        known = _known(rounds.get(split, ()), chosen.get("train"))
-        rng = np.random.default_rng([seed, number])
-        drawn = sample_rounds(known, counts[split], shares=shares, max_per_house=most_per_city, rng=rng)
-        chosen[split] = [question for one in drawn for question in one]
-    return [q for found in chosen.values() for q in sorted(found, key=lambda q: (q.scene_id, q.number))]
+def _refuse_empty(left: Mapping[str, Mapping[str, int]], scene_ids: Mapping[str, Sequence[str]]) -> None:
+    for split, ids in scene_ids.items():
+        if not left["reached"].get(split):
+            story = ", ".join(f"{step} {numbers.get(split, 0)}" for step, numbers in left.items())
+            raise ValueError(f"{split}: no question is left of {len(ids)} cities ({story}); use more cities")
+
+
+def _paired(questions: Sequence[Question], scene_ids: Sequence[str], rng: np.random.Generator) -> list[Round]:
+    """The rounds of a split. Each split is paired by itself, as there are too many sentences for all to share theirs."""
+    own = [question for question in questions if question.scene_id in set(scene_ids)]
+    return paired_rounds(own, dict.fromkeys(scene_ids, "train"), set(scene_ids), rng)["train"]
 
 
 def _known(rounds: Iterable[Round], train: Sequence[Question] | None) -> list[Round]:
