@@ -7,12 +7,14 @@ asks for. After a circle without such a view it turns back to the best one.
 Axes: N episodes, W of them that walk, F features.
 """
 
+from math import radians
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import Action
+from eqa.envs.actions import Action, ActionSet
 from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch
 from eqa.models.agents.navigating import SeeingAgain
@@ -20,8 +22,14 @@ from eqa.models.encoders.place_names import NameReader
 from eqa.models.encoders.seen_frames import SeenFrames
 
 SURE = 0.7  # mean probability of the surest places at which it stops; chosen on val
-EVERY = 4  # turns, 36 degrees: it looks at every fourth view of the circle, which overlap
+APART_RAD = radians(36)  # between the views of the circle that it looks at, at most, so that they overlap
 WALKING, CIRCLING, RETURNING = range(3)
+
+
+def look_every(actions: ActionSet) -> int:
+    """Turns from one view of the circle to the next: as many as fit, of those that close it. In houses it is four."""
+    most = max(int(APART_RAD / actions.turn_rad + 1e-6), 1)
+    return next(turns for turns in range(most, 0, -1) if actions.num_headings % turns == 0)
 
 
 def looks_round(agent: str) -> str:
@@ -44,6 +52,7 @@ class LookingRound(SeeingAgain):
     @torch.inference_mode()
     def reset(self, batch: EpisodeBatch) -> None:
         super().reset(batch)
+        self.every = look_every(batch.action_set)
         self.circle, left = batch.action_set.num_headings, batch.action_set.max_steps
         self.asked = self.names.asked(batch.question_ids.to(self.names.layer.weight.device))
         self.left = np.full(self.num, left)  # actions
@@ -88,7 +97,7 @@ class LookingRound(SeeingAgain):
         """True for agents that look at the view before them."""
         phase = self.phase[agents]
         turns = np.where(phase == CIRCLING, self.turned[agents], self.back[agents])
-        return (phase == WALKING) | (turns % EVERY == 0)
+        return (phase == WALKING) | (turns % self.every == 0)
 
     def _encode(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Float[Tensor, "W F"]:
         looks = self._looks(agents)

@@ -5,14 +5,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from eqa.envs.actions import HOUSE_ACTIONS, Action
+from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
 from eqa.envs.episode import Episode
 from eqa.models.agents.agent import EpisodeBatch
-from eqa.models.agents.looking_round import EVERY, SURE, LookingRound
+from eqa.models.agents.looking_round import SURE, LookingRound, look_every
 from eqa.models.encoders.place_names import NameReader
 from eqa.models.encoders.seen_frames import SeenFrames
 
-CIRCLE, LONGEST = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.max_steps
+CIRCLE, LONGEST, EVERY = HOUSE_ACTIONS.num_headings, HOUSE_ACTIONS.max_steps, 4
 FORWARD, LEFT, RIGHT, STOP = (int(action) for action in Action)
 
 
@@ -131,3 +131,9 @@ def test_a_view_is_as_sure_as_its_surest_places(places: int, expected: float) ->
     agent.asked = torch.tensor([[1.0, 0.0]]), torch.zeros(1, agent.names.counts[2])
     chances = torch.tensor([[0.9, 0.6, 0.8, 0.7, 0.1, 0.2, 0.3, 0.4]])[:, :places]
     assert agent.sureness(torch.logit(chances), np.zeros(1, np.int64)) == pytest.approx([expected], abs=1e-6)
+
+
+def test_the_views_that_it_looks_at_overlap_and_close_the_circle_whatever_a_turn_is() -> None:
+    assert look_every(HOUSE_ACTIONS) == EVERY
+    for turns, expected in ((12, 1), (36, 3), (24, 2), (8, 1), (7, 1), (44, 4), (100, 10)):
+        assert look_every(ActionSet(turn_rad=2 * np.pi / turns)) == expected
