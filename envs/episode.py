@@ -21,7 +21,6 @@ FRAMES = {
     "house": "as above; the floor of a house is at y = 0",
     "city": "as above; roads are at y = 0, an agent flies on levels above them",
     "habitat": "as above (glTF's axes, as Habitat turns its scenes); a floor is at the poses' y",
-    "city": "as above; north is -Z, and the ground of a city is at y = 0",
     "airsim": "as above; X is AirSim's east, -Z its north, both from its world's origin",
     "suncg": "as House3D reads SUNCG: metres, Y up, the plan is (x, z); boxes only, no poses",
 }

@@ -27,7 +27,7 @@ ORDER = {
         ["source"],
         ["questions"],
         ["benchmarks"],
-        ["generated"],
+        ["generated", "generated_city"],
         ["house_env", "batches"],
     ],
     "models": [

@@ -1,7 +1,7 @@
 """Judges of CityEQA's QAA: they mark an answer in words from 1 to 5 (Zhao et al. 2025, Sec. 4.1).
 
 The paper's judge is a language model. These two need none: an answer that is equal gets 5, any other 1, so their mean
-rises with the share of right answers. A source takes any `data.source.Judge` as `data.judge`, a callable that gets the
+rises with the share of right answers. A source takes any `data.source.Judge`, a callable that gets the
 question behind the sentence frame, the true answer and the given one.
 """
 
@@ -25,7 +25,7 @@ class ExactMatch:
 
 
 class NormalizedMatch:
-    """5 for the same words, 1 for others: case, accents, punctuation, articles and spellings of numbers do not count."""
+    """5 for the same words, 1 for others; case, accents, punctuation, articles and spellings do not count."""
 
     def __call__(self, question: str, truth: str, answer: str) -> int:
         return MOST if normalized(answer) == normalized(truth) else LEAST

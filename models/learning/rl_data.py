@@ -26,8 +26,9 @@ class RolloutData(pl.LightningDataModule):
     - An epoch has `updates` updates.
     - `checkpoint` and `base_name` choose the agent to begin with, see `models.agents.checkpoints.fitting_agent`.
     - `max_steps` are the actions of a walk in training, the world's number by default.
-    - Validation walks `val_questions` of val at the source's two nearest spawns (T-10 and T-30 in houses) as evaluation does, with the likeliest actions. If spawns
-      have a `random_heading`, it walks these as well; if all have, these alone.
+    - Validation walks `val_questions` of val at the source's two nearest spawns (T-10 and T-30 in houses) as evaluation
+      does, with the likeliest actions. If spawns have a `random_heading`, it walks these as well; if all have, these
+      alone.
 
     ValueError for sizes that do not go together.
     """

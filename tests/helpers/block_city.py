@@ -1,6 +1,6 @@
-"""A world of streets by hand in which every thing is its box: cities whose cars, signs and people differ by their number.
+"""A world of streets by hand, in which every thing is its box; cars, signs and people differ from city to city.
 
-Agents fly 4 m, turn by quarters and climb 10 m. Flights are found by trying all moves, breadth first. Nothing is loaded.
+Agents fly 4 m, turn by quarters and climb 10 m. Flights are found by trying all moves, breadth first.
 """
 
 from collections import deque

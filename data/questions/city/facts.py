@@ -2,7 +2,7 @@
 
 A fact has a target, a phrase for it, a question and its answer. It holds wherever the agent starts; the sentences
 around it, with the sides of the compass, come later (`data.questions.city.places`). A shop is known by its sign, so the
-sign is its target. What is before a shop, and on which side, is said as by a person who faces it.
+sign is its target. Things before a shop and their side are said as by a person who faces it.
 
 Axes: N things.
 """
@@ -119,7 +119,7 @@ def _next_shops(sign: Thing, signs: list[Thing], like: frozenset[int], rules: Ci
 def _before(
     sign: Thing, things: list[Thing], at: Float64[np.ndarray, "N 2"], like: frozenset[int], rules: CityRules
 ) -> Iterator[Fact]:
-    """What stands in front of a shop: of which kind, how many, whether at all, and on which side."""
+    """Things in front of a shop: of which kind, how many, whether any, and on which side."""
     limits = rules.limits
     ahead, aside = at[:, 0], np.abs(at[:, 1])
     inside = (ahead > 0.2) & (ahead <= limits.deep_m) & (aside <= limits.aside_m)

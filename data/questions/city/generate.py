@@ -283,7 +283,7 @@ def _refuse_empty(left: Mapping[str, Mapping[str, int]], scene_ids: Mapping[str,
 
 
 def _paired(questions: Sequence[Question], scene_ids: Sequence[str], rng: np.random.Generator) -> list[Round]:
-    """The rounds of a split. Each split is paired by itself, as there are too many sentences for all to share theirs."""
+    """The rounds of a split. Each is paired by itself: there are too many sentences for all to share theirs."""
     own = [question for question in questions if question.scene_id in set(scene_ids)]
     return paired_rounds(own, dict.fromkeys(scene_ids, "train"), set(scene_ids), rng)["train"]
 

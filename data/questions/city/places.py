@@ -1,4 +1,4 @@
-"""`Surroundings`: the building that an agent has before it, and the targets that "to the east of the building" leaves clear.
+"""`Surroundings`: the building before an agent, and the targets that "to the east of the building" leaves clear.
 
 The landmark of a start is the first building straight ahead. A target is beside it on a side of the compass if it lies
 in a strip before that face. It must be the only thing there that the phrase may mean, and in a wider strip, too. So
