@@ -30,6 +30,7 @@ COLORS = 192  # of a film
 SHARP = 2  # times as many pixels in a picture's rows and columns as the agent has, and as many samples in each
 WAY = "#c0392b"  # of an agent
 NUM_VIEWS = 6  # beside a plan
+WHOLE_M, BESIDE_M, LEAST_PART_M = 80.0, 15.0, 60.0  # of plans: drawn whole up to here; around walks; no smaller part
 EDGES = {  # colour, width and order of drawing
     "wall": ("#333333", 2.2, 3),
     "opening": ("#f6f4ef", 2.4, 4),
@@ -38,8 +39,13 @@ EDGES = {  # colour, width and order of drawing
 }
 
 
-def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> None:
-    """A plan from above, north (-Z) up: regions, walls, openings, objects in their colours."""
+def draw_plan(
+    axis: Axes, scene: Annotations, *, target: int | None = None, around: Sequence[Sequence[Sequence[float]]] = ()
+) -> None:
+    """A plan from above, north (-Z) up: regions, walls, openings, objects in their colours.
+
+    A scene larger than WHOLE_M, a city, is drawn only as far as the walks `around` and the target reach.
+    """
     for region in scene.regions:
         axis.add_patch(Polygon(region.outline, closed=True, facecolor="#f6f4ef", edgecolor="none"))
     for thing in scene.things:
@@ -62,8 +68,25 @@ def draw_plan(axis: Axes, scene: Annotations, *, target: int | None = None) -> N
         axis.plot(*ends, color=color, linewidth=width, zorder=order, solid_capstyle="butt")
     axis.autoscale_view()
     axis.set_aspect("equal")
+    if part := _part(scene, target, around):
+        axis.set(xlim=part[:2], ylim=part[2:])
     axis.invert_yaxis()
     axis.axis("off")
+
+
+def _part(
+    scene: Annotations, target: int | None, around: Sequence[Sequence[Sequence[float]]]
+) -> tuple[float, float, float, float] | None:
+    """The ends along X and Z of a square round walks and target; None for a scene that is drawn whole."""
+    corners = np.array([corner for region in scene.regions for corner in region.outline]).reshape(-1, 2)
+    if not len(corners) or not around or np.ptp(corners, axis=0).max() <= WHOLE_M:
+        return None
+    shown = [np.array(poses, float)[:, [0, 2]] for poses in around if len(poses)]
+    shown += [np.array(thing.outline) for thing in scene.things if thing.id == target]
+    low, high = (end(np.concatenate(shown), axis=0) for end in (np.min, np.max))
+    x, z = (low + high) / 2
+    half = max(float((high - low).max()) / 2 + BESIDE_M, LEAST_PART_M / 2)
+    return x - half, x + half, z - half, z + half
 
 
 def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Sequence[float]]] = ()) -> None:
@@ -78,6 +101,7 @@ def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Se
             path_effects=halo, in_layout=False,
         )
         for region in (scene.regions[i] for i in smallest_first([region.outline for region in scene.regions]))
+        if _within(axis, middle_of(region.outline))
     ]  # fmt: skip
     if not texts:
         return
@@ -96,6 +120,12 @@ def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Se
     for text, middle in zip(texts, middles, strict=True):
         text.set_visible(not np.isnan(middle[0]))
         text.set_position(axis.transData.inverted().transform(middle + corner))
+
+
+def _within(axis: Axes, point: Sequence[float]) -> bool:
+    """True for a point of the drawn part of a plan."""
+    (x0, x1), (z0, z1) = sorted(axis.get_xlim()), sorted(axis.get_ylim())
+    return x0 <= point[0] <= x1 and z0 <= point[1] <= z1
 
 
 def _boxes(outlines: Sequence[np.ndarray]) -> Float64[np.ndarray, "B 4"]:
@@ -141,7 +171,7 @@ def plan_of_walk(
     figure = plt.figure(figsize=(12.5, 7), dpi=100, layout="constrained")
     plan, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     axis = plan.subplots()
-    draw_plan(axis, scene, target=target)
+    draw_plan(axis, scene, target=target, around=[poses for poses, *_ in walks])
     for poses, color, label, style in walks:
         draw_walk(axis, poses, color=color, label=label, style=style)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=len(walks), frameon=False, fontsize=9)
@@ -205,7 +235,7 @@ def _plan_to_draw_on(
     """A plan of that height in pixels, no wider than high, and the pixels (x, y) of a walk's poses."""
     figure = Figure(dpi=100)
     axis = figure.add_axes((0, 0, 1, 1))
-    draw_plan(axis, scene, target=target)
+    draw_plan(axis, scene, target=target, around=[poses])
     across, down = np.abs(np.diff([axis.get_xlim(), axis.get_ylim()])).ravel()
     figure.set_size_inches(np.array([height * min(1.0, across / down), height]) / figure.dpi)
     canvas = FigureCanvasAgg(figure)

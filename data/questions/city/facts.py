@@ -20,6 +20,7 @@ from eqa.envs.annotations import Annotations, Thing
 from eqa.envs.metrics import inside_polygon
 
 LANDMARK, SHOP_SIGN = "building", "sign"
+WALL_VIEW_M = 5.0  # several signs of a wall are seen from at least so far before it
 WALL_M = 1.5  # behind the middle of a sign there is its building
 
 
@@ -94,7 +95,9 @@ def _of_its_building(
     ]
     if len(row) < rules.limits.count_below:
         others = [one.id for one in row if one.id != sign.id]
-        yield _fact(rules, "shops_of_building", sign, like, str(len(row)), *others, color=sign.color)
+        yield _fact(
+            rules, "shops_of_building", sign, like, str(len(row)), *others, color=sign.color, before_m=WALL_VIEW_M
+        )
 
 
 def _behind(sign: Thing) -> tuple[float, float]:
@@ -113,7 +116,17 @@ def _next_shops(sign: Thing, signs: list[Thing], like: frozenset[int], rules: Ci
             if abs(ahead) < 1.0 and 0 < aside * sense <= rules.limits.next_m and one.front_rad == sign.front_rad
         ]
         if row and (nearest := min(row, key=lambda pair: pair[0])[1]).color is not None:
-            yield _fact(rules, "next_shop", sign, like, nearest.color, nearest.id, color=sign.color, side=side)
+            yield _fact(
+                rules,
+                "next_shop",
+                sign,
+                like,
+                nearest.color,
+                nearest.id,
+                color=sign.color,
+                side=side,
+                before_m=WALL_VIEW_M,
+            )
 
 
 def _before(

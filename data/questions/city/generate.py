@@ -40,7 +40,7 @@ FRAME = "city"
 START_SPACING_M = 6.0  # between places that an agent may start from
 GOAL_STEPS = 0.4  # a flight ends within so many steps of a view point
 LEAST_ACTIONS = 4  # of a flight, STOP included: who needs fewer sees the target at once
-FACTS_A_KIND, STARTS_A_FACT = 40, 6  # of one city, at most
+FACTS_A_KIND, STARTS_A_FACT = 30, 6  # of one city, at most
 NUM_PASSES = 2  # over all cities: looking, flying
 
 

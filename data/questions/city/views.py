@@ -21,11 +21,12 @@ from eqa.envs.episode import PLAN, Pose
 from eqa.envs.metrics import target_shares
 from eqa.envs.simulator import Goal, World
 
-PICTURE_PX = 96  # side of the pictures that are tried
-DISTANCES_M = (5.0, 7.5, 10.0, 13.0, 17.0, 22.0)
-NUM_BEARINGS = 24
+PICTURE_PX = 64  # side of the pictures that are tried
+DISTANCES_M = (5.0, 8.0, 11.0, 15.0, 20.0)
+NUM_BEARINGS = 16
 NUM_HEIGHTS = 2  # flight levels, from the lowest on
-ENOUGH_SHARE, LEAST_SHARE, LEAST_OTHER_SHARE = 0.03, 0.01, 0.0015  # of the picture
+ENOUGH_SHARE, LEAST_SHARE, LEAST_OTHER_SHARE = 0.03, 0.01, 0.002  # of the picture
+CLEAR_SIGN, CLEAR = 0.6, 0.25  # of the rectangle round its box, at least so much is to be seen of a sign, of a thing
 TOO_LARGE = 0.35
 FACING = cos(radians(55))  # of the angle between a front and the way to the eye, at least
 KEPT, KEPT_WORTH = 24, 0.6  # view points at most, with so much of the best one's worth
@@ -44,6 +45,12 @@ class CityViews:
 
     def __call__(self, facts: Sequence[Fact]) -> list[tuple[Pose, ...] | None]:
         """The poses that show all of each fact, best first; None for one that is not to be seen."""
+        alike = [(fact.touched, fact.legible, fact.before_m) for fact in facts]
+        first = {key: facts[n] for n, key in reversed(list(enumerate(alike)))}  # facts that need the same views
+        seen = dict(zip(first, self._found(list(first.values())), strict=True))
+        return [seen[key] for key in alike]
+
+    def _found(self, facts: Sequence[Fact]) -> list[tuple[Pose, ...] | None]:
         things = {thing.id: thing for thing in self.annotations.things}
         tried = [self._tried(things[fact.touched[0]], fact) for fact in facts]
         poses = np.concatenate([np.empty((0, 4)), *tried])
@@ -104,13 +111,36 @@ class CityViews:
     ) -> Float64[np.ndarray, " V"]:
         """Scores of views; 0 for those that do not show enough."""
         large = np.minimum(seen[:, 0] / ENOUGH_SHARE, 1) * TOO_LARGE / np.maximum(seen[:, 0], TOO_LARGE)
-        worth = large * ((seen[:, 0] >= LEAST_SHARE) & (seen[:, 1] >= LEAST_OTHER_SHARE))
+        within, share = self._box_in_view(target, poses)
+        is_sign = fact.legible or fact.before_m > 0
+        clear = seen[:, 0] >= (CLEAR_SIGN if is_sign else CLEAR) * share
+        if is_sign:
+            clear &= within
+        worth = large * (clear & (seen[:, 0] >= LEAST_SHARE) & (seen[:, 1] >= LEAST_OTHER_SHARE))
         aim = np.arctan2(poses[:, 0] - target.middle[0], poses[:, 2] - target.middle[1])
         worth = worth * np.cos((aim - poses[:, 3] + pi) % (2 * pi) - pi)
         if target.front_rad is not None and fact.legible:
             ahead, aside = before(target, poses[:, PLAN]).T
             worth = worth * ahead / np.maximum(np.hypot(ahead, aside), 1e-9)
         return np.round(worth, 6)  # equal on machines whose last bits of an arctangent differ
+
+    def _box_in_view(
+        self, target: Thing, poses: Float64[np.ndarray, "V 4"]
+    ) -> tuple[Bool[np.ndarray, " V"], Float64[np.ndarray, " V"]]:
+        """True for views that hold all of a thing's box, and the picture's share of the rectangle round its part."""
+        camera = self.world.camera
+        corners = np.array([(x, y, z) for x, z in target.outline for y in (target.low_m, target.high_m)])
+        rows = camera.views(poses)
+        away = corners - rows[:, None, 9:]
+        right, down, ahead = (np.einsum("vcd,vd->vc", away, rows[:, k : k + 3]) for k in (0, 3, 6))
+        ahead = np.maximum(ahead, 0.1)
+        half = np.tan(np.radians(camera.vertical_fov_deg) / 2)
+        ends = []
+        for offset, edge in ((right / ahead, half * camera.width_px / camera.height_px), (down / ahead, half)):
+            ends.append((offset.min(1) / edge, offset.max(1) / edge))
+        within = np.all([(low > -1) & (high < 1) for low, high in ends], axis=0)
+        sides = [np.clip(high, -1, 1) - np.clip(low, -1, 1) for low, high in ends]
+        return within, sides[0] * sides[1] / 4
 
 
 def free_poses(world: World, annotations: Annotations, poses: Float64[np.ndarray, "V 4"]) -> Bool[np.ndarray, " V"]:
