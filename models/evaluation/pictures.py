@@ -125,7 +125,7 @@ def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Se
 def _within(axis: Axes, point: Sequence[float]) -> bool:
     """True for a point of the drawn part of a plan."""
     (x0, x1), (z0, z1) = sorted(axis.get_xlim()), sorted(axis.get_ylim())
-    return x0 <= point[0] <= x1 and z0 <= point[1] <= z1
+    return bool(x0 <= point[0] <= x1 and z0 <= point[1] <= z1)
 
 
 def _boxes(outlines: Sequence[np.ndarray]) -> Float64[np.ndarray, "B 4"]:

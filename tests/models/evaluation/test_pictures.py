@@ -1,7 +1,9 @@
 """Names on the plans of walks can be read."""
 
+import pytest
 from matplotlib.figure import Figure
 
+from eqa.envs.annotations import Annotations, Region, Thing
 from eqa.envs.house.build import annotations
 from eqa.models.evaluation.pictures import draw_plan, name_regions
 from tests.helpers.generated_house import house_and_scene
@@ -18,3 +20,16 @@ def test_names_of_rooms_on_a_small_plan_do_not_overlap_and_stay_on_it() -> None:
     for i, frame in enumerate(frames):
         assert axis.bbox.x0 - 1 <= frame.x0 and frame.x1 <= axis.bbox.x1 + 1
         assert not any(frame.overlaps(other) for other in frames[:i])
+
+
+@pytest.mark.parametrize(("wide", "whole"), [(300.0, False), (60.0, True)])
+def test_a_plan_of_a_large_scene_shows_the_part_round_walk_and_target(wide: float, whole: bool) -> None:
+    half = wide / 2
+    ground = ((-half, -half), (-half, half), (half, half), (half, -half))
+    box = Thing(7, "car", ((20.0, 0.0), (24.0, 0.0), (24.0, 2.0), (20.0, 2.0)), "red")
+    scene = Annotations("wide", (Region("street", ground),), (box,))
+    axis = Figure().add_subplot()
+    draw_plan(axis, scene, target=7, around=[[(0.0, 2.0, 0.0, 0.0), (10.0, 2.0, 5.0, 0.0)]])
+    x0, x1 = axis.get_xlim()
+    assert (x1 - x0 > 59) if whole else (x0 < 0 and x1 > 24 and x1 - x0 == 60)
+    assert axis.get_ylim()[0] > axis.get_ylim()[1]  # north is up
