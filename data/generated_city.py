@@ -30,7 +30,7 @@ class GeneratedCityEQA(Source):
     `models.evaluation.judges`. ValueError for a world without cities.
     """
 
-    splits, spawns = SPLITS, CITY_SPAWNS
+    splits, places, spawns = SPLITS, "cities", CITY_SPAWNS
 
     def __init__(
         self,

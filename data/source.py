@@ -47,6 +47,7 @@ class Source(ABC):
     """Episodes of a world by split: "train", "val", "test" and any others."""
 
     encode: Encode | None  # encoder for the frames of demonstrations
+    places: str = "houses"  # its scenes as a table's title calls them
     spawns: SpawnSettings = HOUSE_SPAWNS  # from which its questions are played
     judge: Judge | None = None  # marks answers where right or wrong is not all that counts
     splits: Collection[str] = ("train", "val", "test")  # those with questions

@@ -3,6 +3,7 @@
 import inspect
 import os
 import shutil
+from dataclasses import replace
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -127,7 +128,19 @@ def test_every_source_composes_with_the_world_of_env(data: str, config: str) -> 
 def test_every_generated_world_can_be_made_and_has_the_seed_of_the_data(world: str) -> None:
     for words, seed in (([], 0), (["data.seed=3"], 3), (["data=eqa_v1", "env.seed=3"], 3)):
         made = instantiate(composed("eval", [f"env={world}", *words]).env)
-        assert made.identity.endswith(f" seed {seed}") and made.camera == Camera()
+        assert made.identity.endswith(f" seed {seed}")
+        assert replace(made.camera, height_m=Camera().height_m) == Camera()  # a drone's eye is where its pose is
+
+
+@pytest.mark.parametrize("config", ["train", "eval"])
+def test_a_world_of_cities_brings_its_data_unless_others_are_typed(config: str) -> None:
+    experiment = ["+experiment=il"] * (config == "train")
+    cfg = composed(config, ["env=city", "scale=tiny", *experiment])
+    assert cfg.data._target_.endswith("GeneratedCityEQA") and dict(cfg.data.cities) == dict(cfg.scale.cities)
+    check_settings(cfg)
+    typed = composed(config, ["env=city", "data=cityeqa", f"data.path={__file__}", *experiment])
+    assert typed.data._target_.endswith("CityEQA") and "City" in typed.env._target_
+    assert composed(config, experiment).data._target_.endswith("GeneratedEQA")
 
 
 def test_the_world_of_habitat_can_be_made_without_habitat(tmp_path: Path) -> None:

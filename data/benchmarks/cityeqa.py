@@ -61,7 +61,7 @@ class CityEQA(QuestionFiles):
     for the city. `judge` marks answers, see `models.evaluation.judges`. Walks to the observation poses are the world's.
     """
 
-    spawns = CITY_SPAWNS
+    places, spawns = "cities", CITY_SPAWNS
     missing: ClassVar = {FRAME: "it is about the city of EmbodiedCity, in which env=airsim plays"}
 
     def __init__(

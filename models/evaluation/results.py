@@ -211,7 +211,7 @@ def write_walks(
 
 def _title(evaluation: Evaluation, split: str, scale: str, seed: int) -> str:
     void = f", {len(evaluation.void)} episodes void" if evaluation.void else ""
-    return f"{split} split, {len(evaluation.demos)} questions in unseen houses, scale {scale}, seed {seed}{void}"
+    return f"{split} split, {len(evaluation.demos)} questions in unseen {evaluation.source.places}, scale {scale}, seed {seed}{void}"
 
 
 def _write(

@@ -56,3 +56,8 @@ def test_a_walk_rises_and_falls_and_its_letters_come_back() -> None:
     assert walk_of(episode, FLYING).poses[2].tolist() == [1, 7.5, -8, 0]
     with pytest.raises(ValueError, match="walk: expected the actions .'forward', 'left', 'right', 'stop'., got UFS"):
         walk_of(episode, HOUSE_ACTIONS)
+
+
+def test_names_of_a_configuration_are_those_of_the_code() -> None:
+    names = ["forward", "left", "right", "stop", "up", "down"]
+    assert ActionSet(names) == ActionSet(tuple(names)) and hash(ActionSet(names)) == hash(ActionSet(tuple(names)))

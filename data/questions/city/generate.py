@@ -31,6 +31,7 @@ from eqa.data.vocabulary import Vocabulary
 from eqa.envs.annotations import Annotations, Thing
 from eqa.envs.episode import PLAN, Entity, Episode, Pose, Spawn
 from eqa.envs.files import fingerprint
+from eqa.envs.metrics import inside_polygon
 from eqa.envs.navigation.walk import letters
 from eqa.envs.simulator import Goal, Walk, World
 
@@ -75,10 +76,13 @@ class CityQuestions:
         found: list[Episode] = []
         for number in wanted:
             here = [one for one in placed if one.fact == number] if views[number] else []
+            region = _region(annotations, views[number][0]) if here else None
             for place in rng.permutation(len(here))[:STARTS_A_FACT].tolist():
                 one = here[place]
                 start = self._start(starts[one.start], one)
-                found.append(self._episode(scene_id, len(found), facts[number], one, views[number], start, things))
+                found.append(
+                    self._episode(scene_id, len(found), facts[number], one, views[number], start, things, region)
+                )
         return found
 
     def _starts(self, annotations: Annotations) -> Float64[np.ndarray, "P 4"]:
@@ -108,6 +112,7 @@ class CityQuestions:
         views: tuple[Pose, ...],
         start: Pose,
         things: Mapping[int, Thing],
+        region: int | None,
     ) -> Episode:
         target = things[fact.touched[0]]
         return Episode(
@@ -119,7 +124,7 @@ class CityQuestions:
             source=f"{GENERATOR} on {self.world.identity}",
             frame=FRAME,
             target_object=target.id,
-            target_room=target.region if target.region >= 0 else None,
+            target_room=region,
             touched=tuple(_entity(things[i], is_target=i == target.id) for i in fact.touched),
             view_points=views,
             goal_radius_m=GOAL_STEPS * self.world.actions.step_m,
@@ -250,6 +255,13 @@ def world_facts(world: World, lowest_m: float) -> dict:
     return {"world": world.identity, "actions": asdict(world.actions), "camera": camera, "lowest_m": lowest_m}
 
 
+def _region(annotations: Annotations, pose: Pose) -> int | None:
+    """The region over which the answer is seen best: a sign's own is a block, where nobody can be at street level."""
+    at = np.array(pose)[PLAN]
+    found = [n for n, region in enumerate(annotations.regions) if inside_polygon(at, region.outline)]
+    return found[-1] if found else None  # of crossing streets the last, as worlds have it
+
+
 def _some(facts: Sequence[Fact], clear: Bool[np.ndarray, " F"], rng: np.random.Generator) -> list[Fact]:
     """Of each kind at most FACTS_A_KIND of the facts that are clear from somewhere, answers in turn, in their order."""
     by_kind: dict[str, dict[str, list[int]]] = {}
@@ -292,7 +304,14 @@ def _known(rounds: Iterable[Round], train: Sequence[Question] | None) -> list[Ro
     if not train:
         return list(rounds)
     vocabulary = Vocabulary.of_pairs((q.text, q.answer) for q in train)
-    return [one for one in rounds if all(vocabulary.knows(q.text, q.answer) for q in one)]
+    return [one for one in rounds if all(_answerable(q, vocabulary) for q in one)]
+
+
+def _answerable(question: Question, vocabulary: Vocabulary) -> bool:
+    """True if train has the words, and gave the answer to questions of the kind."""
+    if not vocabulary.knows(question.text, question.answer):
+        return False
+    return bool(vocabulary.of_kind([question.text])[0, vocabulary.answer_id(question.answer)])
 
 
 def _along(walk: Walk, distances: np.ndarray) -> dict[str, Spawn]:

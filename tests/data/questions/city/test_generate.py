@@ -20,7 +20,7 @@ from eqa.data.questions.journal import Journal
 from eqa.data.questions.storage import QuestionSet
 from eqa.data.vocabulary import Vocabulary
 from eqa.envs.episode import Episode
-from eqa.envs.metrics import target_shares
+from eqa.envs.metrics import inside_polygon, target_shares
 from eqa.envs.simulator import Goal
 from tests.helpers.block_city import ACTIONS, BlockWorld, block_city
 from tests.helpers.hand_city import BOOKS, CAR
@@ -134,6 +134,9 @@ def _vocabulary(train: list[Episode]) -> Vocabulary:
 def test_val_and_test_keep_to_the_words_and_answers_of_train(questions: dict) -> None:
     known = _vocabulary(questions["train"])
     assert all(known.knows(e.question, e.answer) for split in ("val", "test") for e in questions[split])
+    for found in (questions["val"], questions["test"]):
+        possible = known.of_kind([e.question for e in found])
+        assert all(row[known.answer_id(e.answer)] for row, e in zip(possible, found, strict=True))
     assert all(len(questions[split]) <= COUNTS[split] for split in COUNTS)
 
 
@@ -150,7 +153,9 @@ def test_what_is_asked_holds_in_the_city(questions: dict) -> None:
         elif asking.asked.startswith("what color the") and target.name in asking.asked:
             assert one.answer == target.color
         assert one.touched[0].is_target and one.touched[0].id == target.id
-        assert one.target_room == (target.region if target.region >= 0 else None)
+        (x, _, z, _), regions = one.view_points[0], block_city(one.scene_id).regions
+        inside = [n for n, region in enumerate(regions) if inside_polygon(np.array([x, z]), region.outline)]
+        assert one.target_room == (inside[-1] if inside else None)
     assert len(kinds) >= 3
 
 
