@@ -108,7 +108,8 @@ def name_regions(axis: Axes, scene: Annotations, *, beside: Sequence[Sequence[Se
     frames = [text.get_window_extent() for text in texts]
     corner, size = np.array(axis.bbox.p0), np.array(axis.bbox.size)
     anchors = axis.transData.transform([text.get_position() for text in texts]) - corner
-    outlines = [axis.transData.transform(thing.outline) - corner for thing in scene.things]
+    shown = [thing.outline for thing in scene.things if _within(axis, middle_of(thing.outline))]
+    outlines = [axis.transData.transform(outline) - corner for outline in shown]
     walked = [axis.transData.transform(np.array(poses, float)[:, [0, 2]]) - corner for poses in beside if len(poses)]
     middles = place_labels(
         anchors,
