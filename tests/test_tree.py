@@ -20,6 +20,7 @@ ORDER = {
         ["navigation", "eqa"],
         ["house"],
         ["city", "habitat"],
+        ["airsim"],
     ],
     "data": [
         ["vocabulary"],
