@@ -1,4 +1,4 @@
-"""`Client`: calls of one AirSim server over TCP, with a time limit for each; an answer that is late ends the connection."""
+"""`Client`: calls of one AirSim server over TCP, each with a time limit; a late answer ends the connection."""
 
 import socket
 import time
@@ -11,6 +11,7 @@ from eqa.envs.airsim.protocol import (
     Messages,
     Refused,
     answer_of,
+    check_msgpack,
     image_request,
     request,
 )
@@ -29,6 +30,7 @@ class Client:
     """
 
     def __init__(self, host: str, port: int, *, timeout_s: float) -> None:
+        check_msgpack()
         self.host, self.port, self.timeout_s = host, port, timeout_s
         self._socket: socket.socket | None = None
         self._number, self._messages, self._external = 0, Messages(), False

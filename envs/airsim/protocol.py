@@ -18,7 +18,7 @@ from jaxtyping import Float32, Float64, UInt8
 try:
     import msgpack
 except ImportError:
-    raise ImportError('msgpack: expected the package, which is not installed; pip install -e ".[airsim]"') from None
+    msgpack = None  # `check_msgpack` says so where it is needed
 
 REQUEST, RESPONSE, NOTIFY = range(3)
 SCENE, DEPTH, SEGMENTATION = 0, 1, 5  # AirSim's ids of image types: Scene, DepthPlanar, Segmentation
@@ -27,6 +27,12 @@ FLOAT, FLOAT_BYTES = 0xCA, 5  # msgpack's mark of a 32-bit float, and the bytes 
 MAX_MESSAGE = 2**28  # bytes of an answer: 8192 x 4096 pixels of colour and depth
 CLIENT_VERSION, SERVER_VERSIONS = 4, (1, 4)  # AirSim's servers say 1, Cosys-AirSim's up to 4
 VECTOR, QUATERNION = ("x_val", "y_val", "z_val"), ("w_val", "x_val", "y_val", "z_val")
+
+
+def check_msgpack() -> None:
+    """ImportError with the command to install msgpack, if it is missing."""
+    if msgpack is None:
+        raise ImportError('airsim: expected the package msgpack, which is not installed; pip install -e ".[airsim]"')
 
 
 class Malformed(ValueError):

@@ -19,7 +19,8 @@ from typing import get_type_hints
 
 from eqa.envs.airsim.calls import called
 from eqa.envs.airsim.flight import Flight, Motion
-from eqa.envs.airsim.protocol import NOTIFY, REQUEST, Malformed, Messages, failure, plain, response
+from eqa.envs.airsim.protocol import NOTIFY, REQUEST, Malformed, Messages, check_msgpack, failure, plain, response
+from eqa.envs.house.generator import MIXED
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import World
@@ -140,7 +141,7 @@ def _call(value: object) -> tuple[int | None, object, list]:
 
 
 def house(seed: int, camera: Camera) -> World:
-    return HouseWorld.generated(seed=seed, camera=camera)
+    return HouseWorld.generated(seed=seed, style=MIXED, camera=camera)
 
 
 WORLDS = {"house": (house, "test-00000")}  # by name: what makes a world from its seed and camera, a scene of it
@@ -193,6 +194,7 @@ def main() -> None:
     arguments = parser.parse_args()
     make, scene_id = WORLDS[arguments.world]
     try:
+        check_msgpack()
         if not arguments.clock_speed > 0:
             raise ValueError(f"--clock_speed: expected more than 0, got {arguments.clock_speed}")
         at = bound(arguments.host, arguments.port)
@@ -202,7 +204,7 @@ def main() -> None:
         asyncio.run(serve(flight, at))
     except KeyboardInterrupt:
         pass
-    except (ValueError, OverflowError) as error:
+    except (ImportError, OverflowError, ValueError) as error:
         sys.exit(f"server: {error}")
 
 

@@ -76,8 +76,9 @@ class AirSimWorld:
             city, ours = UnknownCity(actions=actions, camera=camera, scene_id=scene), None
         else:
             city, ours = knows, knows.identity
-            if camera not in (None, knows.camera):
-                raise ValueError(f"camera: expected that of the world that is served, {knows.camera}, got {camera}")
+            for name, known, given in (("camera", knows.camera, camera), ("actions", knows.actions, actions)):
+                if given not in (None, known):
+                    raise ValueError(f"{name}: expected that of the world that is served, {known}, got {given}")
         addresses = [(host, port)] if servers is None else [_address(one) for one in servers]
         return cls(city, addresses, DroneSettings(camera=city.camera, ours=ours, **settings), collisions=collisions)
 
