@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eqa import train
 from eqa.data.generated import GeneratedEQA
+from eqa.envs.airsim.drones import DroneSettings
 from eqa.envs.habitat.settings import HabitatSettings
 from eqa.envs.house.generator import identity_of
 from eqa.envs.rendering.camera import Camera
@@ -124,7 +125,7 @@ def test_every_source_composes_with_the_world_of_env(data: str, config: str) -> 
     assert found["data"]["world"] == found["env"] and found["env"]["camera"]["height_m"] == 0.5
 
 
-@pytest.mark.parametrize("world", sorted(set(names("env")) - {"habitat"}))
+@pytest.mark.parametrize("world", sorted(set(names("env")) - {"airsim", "habitat"}))
 def test_every_generated_world_can_be_made_and_has_the_seed_of_the_data(world: str) -> None:
     for words, seed in (([], 0), (["data.seed=3"], 3), (["data=eqa_v1", "env.seed=3"], 3)):
         made = instantiate(composed("eval", [f"env={world}", *words]).env)
@@ -147,6 +148,13 @@ def test_the_world_of_habitat_can_be_made_without_habitat(tmp_path: Path) -> Non
     made = instantiate(composed("eval", ["env=habitat", f"env.scenes={tmp_path}"]).env)
     assert made.settings == HabitatSettings(scenes=tmp_path, processes=4, actions=made.actions)
     assert made.camera == Camera() and made.actions.num_headings == 36
+
+
+def test_a_foreign_city_behind_airsim_can_be_made_before_its_server_is_there() -> None:
+    pytest.importorskip("msgpack", reason='needs msgpack: pip install -e ".[airsim]"')
+    made = instantiate(composed("eval", ["env=airsim", "env.knows=null", "env.port=1"]).env)
+    assert made.camera == Camera() and made.actions.names[-2:] == ("up", "down") and made.missing(["town"]) == {"town"}
+    assert DroneSettings() == replace(made.settings, camera=Camera())
 
 
 @pytest.mark.parametrize("style", GeneratedEQA.styles)
