@@ -11,6 +11,7 @@
     python scripts/bench.py learn                  # time that training waits for its data
     python scripts/bench.py play                   # agents in lockstep, and the time of each stage
     python scripts/bench.py rl                     # learning by walking, beside the encoder alone
+    python scripts/bench.py airsim                 # a scene in process and through AirSim servers; needs msgpack
 
 PARTS lists functions that take the subparsers and add a part. Every figure is the median of `--repeats` runs beside the
 best, since machines are shared.
@@ -38,6 +39,7 @@ from eqa.envs.simulator import Goal
 from eqa.models.encoders.cnn import WEIGHTS, Encoder, load_encoder
 from eqa.models.encoders.features import own_gpu
 from eqa.scripts.arguments import whole
+from eqa.scripts.speed.airsim import add_airsim
 from eqa.scripts.speed.city import add_city
 from eqa.scripts.speed.growth import add_growth
 from eqa.scripts.speed.pipeline import add_pipeline
@@ -127,7 +129,7 @@ def add_navigate(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=bench_navigate)
 
 
-PARTS = (add_render, add_city, add_growth, add_encode, add_navigate, add_pipeline, add_rl)
+PARTS = (add_render, add_city, add_airsim, add_growth, add_encode, add_navigate, add_pipeline, add_rl)
 
 
 def main() -> None:
