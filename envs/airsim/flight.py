@@ -10,10 +10,12 @@ Axes: N poses, H W image.
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from eqa.envs.airsim.frames import from_ned, own_points, to_ned
 from eqa.envs.airsim.protocol import Malformed
@@ -23,11 +25,14 @@ from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, Simulator, World
 
 SCENES_OPEN = 4
-REACH_M, PROBE_M = 1.0, 0.5  # radius of the goal that tells free places; step along a way that is looked at
+REACH_M = 1.0  # radius of the goal that tells free places
+PROBE_M, PROBES = 0.5, 32  # between places on a way that are looked at, and their number at once
 TURN_RATE_RAD = math.pi / 2  # a second
 SAME_RAD = 1e-6  # a quaternion's rounding
-RINGS, RING_M = 64, 2.0  # of places around the middle of a scene, looked at for one to begin at
-ONE, FIRST = np.zeros(1, np.int64), np.zeros(1, np.int64)
+RINGS, RING_M, HEIGHTS_M = 64, 2.0, (0.0, 2.0, 5.0, 10.0, 20.0)  # of places near the middle of a scene, to begin at
+FIRST = np.zeros(1, np.int64)  # the only agent, and the only scene, of a simulator
+# The places, of some poses in a scene, at which an agent can be.
+Free = Callable[[str, Float64[np.ndarray, "N 4"]], Bool[np.ndarray, " N"]]
 
 
 class Clock:
@@ -91,9 +96,12 @@ class Flight:
         scene_id: str,
         *,
         camera: Camera | None = None,
+        is_free: Free | None = None,
         start: Pose | None = None,
         clock_speed: float = 1.0,
     ) -> None:
+        """By default a place is free where an agent of the world can begin, which may leave out heights between two."""
+        self._is_free = is_free or self._can_begin
         self.world, self.camera, self.clock = world, camera or world.camera, Clock(clock_speed)
         self._open: OrderedDict[str, Place] = OrderedDict()
         self._wanted = start
@@ -128,11 +136,15 @@ class Flight:
         """A free place near the middle of the scene, looking north."""
         corners = np.array([corner for region in self.place.things.regions for corner in region.outline])
         x, z = (corners.min(0) + corners.max(0)) / 2 if len(corners) else (0.0, 0.0)
-        for ring in range(RINGS):
-            for turn in np.arange(max(1, 6 * ring)) / max(1, 6 * ring) * 2 * math.pi:
-                pose = (x + ring * RING_M * math.sin(turn), 0.0, z + ring * RING_M * math.cos(turn), 0.0)
-                if self.why_not(pose) is None:
-                    return tuple(map(float, pose))
+        ring = np.repeat(np.arange(RINGS), 6) * RING_M
+        turn = np.tile(np.arange(6), RINGS) * math.pi / 3 + ring  # not the same six directions in all rings
+        for y in HEIGHTS_M:
+            poses = np.stack(
+                [x + ring * np.sin(turn), np.full(len(ring), y), z + ring * np.cos(turn), 0 * ring], axis=1
+            )
+            free = np.flatnonzero(self._is_free(self.scene_id, poses))
+            if len(free):
+                return tuple(poses[free[0]].tolist())
         raise ValueError(f"scene {self.scene_id!r}: found no free place around its middle; --start names one")
 
     @property
@@ -153,15 +165,20 @@ class Flight:
         """Sets the drone at a pose; a motion that goes on ends without an end."""
         self.motion, self._standing = None, pose
 
-    def why_not(self, pose: Pose) -> str | None:
-        """The reason for which an agent of the world cannot be at a place, None if it can."""
-        goal = self.place.goal or Goal(((*pose[:3], 0.0),), REACH_M)
-        try:
-            self.place.simulator.reset(FIRST, ONE, np.array([[*pose[:3], 0.0]]), [goal])
-        except ValueError as error:
-            return str(error)
-        self.place.goal = goal
-        return None
+    def is_free(self, poses: Float64[np.ndarray, "N 4"]) -> Bool[np.ndarray, " N"]:
+        """True for places where the drone can be, in the scene that it is in."""
+        return self._is_free(self.scene_id, poses)
+
+    def _can_begin(self, scene_id: str, poses: Float64[np.ndarray, "N 4"]) -> Bool[np.ndarray, " N"]:
+        """True for places where an agent of the world can begin, at heading 0."""
+        place, found = self._open[scene_id], np.zeros(len(poses), np.bool_)
+        for n, pose in enumerate(poses):
+            at = np.array([[*pose[:3], 0.0]])
+            goal = place.goal or Goal((tuple(at[0].tolist()),), REACH_M)
+            with suppress(ValueError):
+                place.simulator.reset(FIRST, FIRST, at, [goal])
+                place.goal, found[n] = goal, True
+        return found
 
     def put(self, pose: Pose, *, through: bool) -> None:
         """Sets the drone at a pose at once: `through` what is between, else as far as the way is free.
@@ -169,9 +186,11 @@ class Flight:
         ValueError for a place where nobody can be: inside of a building, or outside of the map.
         """
         if through:
-            reason = self.why_not(pose)
-            if reason is not None:
-                raise ValueError(f"simSetVehiclePose: {reason}")
+            if not self.is_free(np.array([pose]))[0]:
+                where = tuple(round(part, 3) for part in pose[:3])
+                raise ValueError(
+                    f"position: expected a free place inside of {self.scene_id}, got x, y, z = {where} m (east, up, south)"
+                )
             self._stand(pose)
             return
         end, hit = self._way(self.pose, pose)
@@ -180,16 +199,19 @@ class Flight:
 
     def _way(self, start: Pose, end: Pose) -> tuple[tuple[float, float, float], bool]:
         """The last free place on a straight line, and whether it is not the end."""
-        first, last = np.array(start[:3]), np.array(end[:3])
+        first, last = np.array([*start[:3], 0.0]), np.array([*end[:3], 0.0])
         length = float(np.linalg.norm(last - first))
         at, done = first, 0.0
-        while done < length:
-            done = min(done + PROBE_M, length)
-            ahead = last if done == length else first + (last - first) * (done / length)
-            if self.why_not((*ahead, 0.0)) is not None:
-                return tuple(at.tolist()), True
-            at = ahead
-        return tuple(at.tolist()), False
+        while done < length:  # part by part, as the end may be as far away as a number can be
+            steps_m = np.minimum(done + PROBE_M * np.arange(1, PROBES + 1), length)
+            ahead = first + (last - first) * (steps_m / length)[:, None]
+            ahead[steps_m == length] = last
+            hits = np.flatnonzero(~self.is_free(ahead))
+            if len(hits):
+                at = ahead[hits[0] - 1] if hits[0] else at
+                return tuple(at[:3].tolist()), True
+            at, done = ahead[-1], float(steps_m[-1])
+        return tuple(at[:3].tolist()), False
 
     def _note(self, hit: bool) -> None:
         if hit:
@@ -228,7 +250,7 @@ class Flight:
 
     def look(self, sensors: tuple[str, ...]) -> dict[str, np.ndarray]:
         """Images from the drone's pose, (H, W) each; all show the same moment."""
-        seen = self.place.simulator.look(ONE, np.array([self.pose]), sensors)
+        seen = self.place.simulator.look(FIRST, np.array([self.pose]), sensors)
         return {name: image.cpu().numpy()[0] for name, image in seen.items()}
 
 

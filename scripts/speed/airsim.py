@@ -45,7 +45,7 @@ def free_poses(flight: Flight, count: int, rng: np.random.Generator) -> Float64[
     while len(found) < count:
         x, z = rng.uniform(corners.min(0), corners.max(0))
         pose = (float(x), height_m, float(z), float(rng.choice(flight.world.actions.headings_rad)))
-        if flight.why_not(pose) is None:
+        if flight.is_free(np.array([pose]))[0]:
             found.append(pose)
     return np.array(found)
 
