@@ -150,11 +150,14 @@ def test_the_world_of_habitat_can_be_made_without_habitat(tmp_path: Path) -> Non
     assert made.camera == Camera() and made.actions.num_headings == 36
 
 
-def test_a_foreign_city_behind_airsim_can_be_made_before_its_server_is_there() -> None:
+def test_a_world_behind_airsim_can_be_made_before_its_server_is_there() -> None:
     pytest.importorskip("msgpack", reason='needs msgpack: pip install -e ".[airsim]"')
-    made = instantiate(composed("eval", ["env=airsim", "env.knows=null", "env.port=1"]).env)
-    assert made.camera == Camera() and made.actions.names[-2:] == ("up", "down") and made.missing(["town"]) == {"town"}
-    assert DroneSettings() == replace(made.settings, camera=Camera())
+    ours, foreign = (instantiate(composed("eval", ["env=airsim", *words]).env) for words in ([], ["env.knows=null"]))
+    city = instantiate(composed("eval", ["env=city"]).env)
+    for made in (ours, foreign):
+        assert (made.camera, made.actions) == (city.camera, city.actions)
+        assert replace(made.settings, camera=Camera(), ours=None) == DroneSettings()
+    assert ours.identity == ours.settings.ours == city.identity and foreign.missing(["town"]) == {"town"}
 
 
 @pytest.mark.parametrize("style", GeneratedEQA.styles)

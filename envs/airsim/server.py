@@ -15,11 +15,14 @@ import errno
 import socket
 import sys
 import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import get_type_hints
 
 from eqa.envs.airsim.calls import called
-from eqa.envs.airsim.flight import Flight, Motion
+from eqa.envs.airsim.flight import Flight, Free, Motion
 from eqa.envs.airsim.protocol import NOTIFY, REQUEST, Malformed, Messages, check_msgpack, failure, plain, response
+from eqa.envs.city.simulator import CITY_CAMERA, CityWorld
 from eqa.envs.house.generator import MIXED
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
@@ -140,15 +143,35 @@ def _call(value: object) -> tuple[int | None, object, list]:
     raise Malformed("message: expected [0, id, method, arguments] or [2, method, arguments]")
 
 
-def house(seed: int, camera: Camera) -> World:
-    return HouseWorld.generated(seed=seed, style=MIXED, camera=camera)
+def city(seed: int, camera: Camera) -> tuple[World, Free | None]:
+    """Cities of a seed; a drone may be at any height in them, not only at those that agents have."""
+    world = CityWorld.generated(seed=seed, camera=camera)
+    return world, lambda scene_id, poses: world.airspace(scene_id).is_free(poses)
 
 
-WORLDS = {"house": (house, "test-00000")}  # by name: what makes a world from its seed and camera, a scene of it
+def house(seed: int, camera: Camera) -> tuple[World, Free | None]:
+    return HouseWorld.generated(seed=seed, style=MIXED, camera=camera), None
 
 
-def camera_of(words: list[str]) -> Camera:
-    """A camera from words such as width_px=640; ValueError for a name or number that it has not."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A world that can be served: what makes it, its camera, and the scene that a server begins in."""
+
+    make: Callable[[int, Camera], tuple[World, Free | None]]
+    camera: Camera
+    scene_id: str
+
+    def flight(self, seed: int, words: Sequence[str], scene_id: str | None = None, **settings: object) -> Flight:
+        """A drone in a scene; `words` change its camera."""
+        world, is_free = self.make(seed, camera_of(words, self.camera))
+        return Flight(world, scene_id or self.scene_id, is_free=is_free, **settings)
+
+
+WORLDS = {"city": Choice(city, CITY_CAMERA, "city-test-00000"), "house": Choice(house, Camera(), "test-00000")}
+
+
+def camera_of(words: Sequence[str], usual: Camera) -> Camera:
+    """A camera from words such as width_px=640, else as `usual`; ValueError for a name or number that it has not."""
     kinds, given = get_type_hints(Camera), {}
     for word in words:
         name, _, value = word.partition("=")
@@ -158,7 +181,7 @@ def camera_of(words: list[str]) -> Camera:
             given[name] = kinds[name](value)
         except ValueError:
             raise ValueError(f"--camera: {name}: expected a number, got {value!r}") from None
-    return Camera(**given)
+    return replace(usual, **given)
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -192,15 +215,13 @@ def main() -> None:
     parser.add_argument("--start", nargs=4, type=float, metavar=("X", "Y", "Z", "HEADING_RAD"), help="of the drone")
     parser.add_argument("--clock_speed", type=float, default=1.0, help="seconds of motions a second of the wall")
     arguments = parser.parse_args()
-    make, scene_id = WORLDS[arguments.world]
     try:
         check_msgpack()
         if not arguments.clock_speed > 0:
             raise ValueError(f"--clock_speed: expected more than 0, got {arguments.clock_speed}")
         at = bound(arguments.host, arguments.port)
-        world = make(arguments.seed, camera_of(arguments.camera))
-        start = None if arguments.start is None else tuple(arguments.start)
-        flight = Flight(world, arguments.scene or scene_id, start=start, clock_speed=arguments.clock_speed)
+        how = {"start": arguments.start and tuple(arguments.start), "clock_speed": arguments.clock_speed}
+        flight = WORLDS[arguments.world].flight(arguments.seed, arguments.camera, arguments.scene, **how)
         asyncio.run(serve(flight, at))
     except KeyboardInterrupt:
         pass

@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from eqa.envs.airsim.drones import KINDS
 from eqa.envs.airsim.flight import Flight, ned_of
-from eqa.envs.airsim.server import WORLDS, camera_of
+from eqa.envs.airsim.server import WORLDS
 from eqa.envs.airsim.simulator import AirSimWorld
 from eqa.envs.simulator import World
 from eqa.scripts.arguments import whole
@@ -79,9 +79,8 @@ def cosys(port: int, poses: Float64[np.ndarray, "V 4"], sensors: tuple[str, ...]
 
 
 def bench_airsim(args: argparse.Namespace) -> None:
-    make, scene_id = WORLDS[args.world]
-    world = make(args.seed, camera_of(args.camera))
-    flight = Flight(world, scene_id)
+    flight = WORLDS[args.world].flight(args.seed, args.camera)
+    world, scene_id = flight.world, flight.scene_id
     poses = free_poses(flight, args.views, np.random.default_rng(args.seed))
     camera = ["--camera", *args.camera] if args.camera else []
     with servers(["--world", args.world, "--seed", str(args.seed), *camera], args.servers) as ports:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -346,7 +347,7 @@ def test_a_port_in_use_takes_one_line(port: int) -> None:
 
 
 def test_a_camera_is_named_as_in_the_configuration() -> None:
-    assert camera_of(["width_px=64", "pitch_rad=-0.5"]) == Camera(width_px=64, pitch_rad=-0.5)
+    assert camera_of(["width_px=64", "pitch_rad=-0.5"], CAMERA) == replace(CAMERA, width_px=64, pitch_rad=-0.5)
     for words, why in ((["size=3"], "expected some of height_px"), (["width_px=wide"], "width_px: expected a number")):
         with pytest.raises(ValueError, match=why):
-            camera_of(words)
+            camera_of(words, CAMERA)
