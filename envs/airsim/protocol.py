@@ -23,7 +23,8 @@ except ImportError:
 REQUEST, RESPONSE, NOTIFY = range(3)
 SCENE, DEPTH, SEGMENTATION = 0, 1, 5  # AirSim's ids of image types: Scene, DepthPlanar, Segmentation
 FAR_M = 65504.0  # the largest half float: what AirSim sends for the sky
-FLOAT, FLOAT_BYTES = 0xCA, 5  # msgpack's mark of a 32-bit float, and the bytes of one with its mark
+FLOAT = 0xCA  # msgpack's mark of a 32-bit float
+PACKED_FLOAT = np.dtype([("mark", np.uint8), ("value", ">f4")])
 MAX_MESSAGE = 2**28  # bytes of an answer: 8192 x 4096 pixels of colour and depth
 CLIENT_VERSION, SERVER_VERSIONS = 4, (1, 4)  # AirSim's servers say 1, Cosys-AirSim's up to 4
 VECTOR, QUATERNION = ("x_val", "y_val", "z_val"), ("w_val", "x_val", "y_val", "z_val")
@@ -95,7 +96,8 @@ class Messages:
             while True:
                 self._reader.skip()
                 end = self._reader.tell() - self._begin
-                message, used = bytes(self._buffer[used:end]), end
+                with memoryview(self._buffer) as whole:
+                    message, used = bytes(whole[used:end]), end
                 yield message
         except msgpack.OutOfData:
             return
@@ -167,11 +169,12 @@ def _floats(message: bytes, reader: "msgpack.Unpacker") -> Float32[np.ndarray, "
     """An array of floats, without a Python object for each of them if all have 32 bits."""
     count = reader.read_array_header()
     at = reader.tell()
-    raw = np.frombuffer(message[at : at + count * FLOAT_BYTES], np.uint8)
-    if len(raw) == count * FLOAT_BYTES and (raw[::FLOAT_BYTES] == FLOAT).all():
-        reader.read_bytes(len(raw))
-        bits = np.ascontiguousarray(raw.reshape(count, FLOAT_BYTES)[:, 1:])
-        return bits.view(">f4")[:, 0].astype(np.float32)
+    length = count * PACKED_FLOAT.itemsize
+    if at + length <= len(message):
+        packed = np.frombuffer(message, PACKED_FLOAT, count, at)
+        if (packed["mark"] == FLOAT).all():
+            reader.read_bytes(length)
+            return packed["value"].astype(np.float32)
     values = [reader.unpack() for _ in range(count)]
     if not all(isinstance(value, int | float) for value in values):
         raise Malformed(f"image_data_float: expected numbers, got {values[:4]}...")
@@ -237,11 +240,10 @@ def _packed_image(image: Image) -> bytes:
 
 def _packed_floats(depth: Float32[np.ndarray, "H W"]) -> bytes:
     """Depth as an array of floats of 32 bits, as AirSim packs it."""
-    seen = np.where(depth > 0, depth, np.float32(FAR_M)).astype(">f4").ravel()
-    packed = np.empty((len(seen), FLOAT_BYTES), np.uint8)
-    packed[:, 0] = FLOAT
-    packed[:, 1:] = seen.view(np.uint8).reshape(-1, 4)
-    return msgpack.Packer().pack_array_header(len(seen)) + packed.tobytes()
+    packed = np.empty(depth.size, PACKED_FLOAT)
+    packed["mark"] = FLOAT
+    packed["value"] = np.where(depth > 0, depth, np.float32(FAR_M)).ravel()
+    return msgpack.Packer().pack_array_header(len(packed)) + packed.tobytes()
 
 
 def vector(values: Sequence[float] | Float64[np.ndarray, " 3"]) -> dict[str, float]:
