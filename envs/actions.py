@@ -40,7 +40,7 @@ class ActionSet:
     ValueError for other names than those of `Action`, with or without "up" and "down", and for moves of no size.
     """
 
-    names: Sequence[str] = _COMMON
+    names: Sequence[str] = _COMMON  # a tuple, whatever it was made from
     step_m: float = 0.25
     turn_rad: float = 2 * math.pi / 40
     climb_m: float = 0.0  # of "up" and "down", if there are any
