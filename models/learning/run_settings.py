@@ -167,7 +167,7 @@ RULES: dict[str, Rule] = {
     "*.camera.*_px": whole(1, 8192),
     "*.camera.samples": whole(1, 4),
     "*.camera.vertical_fov_deg": number(0, 180, without=[0, 180]),
-    "*.camera.height_m": number(0),
+    "*.camera.height_m": number(0),  # 0 is the camera of a drone, whose pose is the camera's own
     "*.camera.near_m": POSITIVE,
     "*.camera.pitch_rad": number(-math.pi / 2, math.pi / 2),
     "agent.per_turn_m": number(0),
