@@ -46,7 +46,7 @@ class AirSimWorld:
             raise ValueError("collisions: expected ignore where a world of ours knows what stands in the way, got ask")
         self.knows, self.settings, self.collisions = knows, settings, collisions
         self.actions, self.camera, self.identity = knows.actions, knows.camera, knows.identity
-        self.coordinate_frames = knows.coordinate_frames
+        self.coordinate_frames, self.scenes_at_once = knows.coordinate_frames, knows.scenes_at_once
         self.drones = [Drone(host, port, settings) for host, port in servers]
         self._pool = ThreadPoolExecutor(len(servers))
         self._greeted = False

@@ -28,7 +28,7 @@ VERSION = "airsim-1"  # raise with every change of moves or frames
 class UnknownCity:
     """Implements `envs.simulator.World`, but for what cannot be known: shortest walks are errors that say so."""
 
-    coordinate_frames = ("city",)
+    coordinate_frames, scenes_at_once = ("city",), None
 
     def __init__(self, *, actions: ActionSet, camera: Camera, scene_id: str = "embodied-city") -> None:
         self.actions, self.camera, self.scene_id = actions, camera, scene_id

@@ -62,7 +62,7 @@ class CityWorld:
     It is a `data.batches.frames.DrawnWorld` as well.
     """
 
-    coordinate_frames = ("city",)
+    coordinate_frames, scenes_at_once = ("city",), None
     class_names, region_names = CLASSES, ("block", "park", "street")
     first_thing, first_asked = FIRST_THING, FIRST_THING
 

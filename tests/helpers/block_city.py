@@ -92,7 +92,7 @@ def _draw(out, pose, low, high, ids, focal):
 class BlockWorld:
     """The parts of `envs.simulator.World` that making questions needs."""
 
-    actions, identity, camera, coordinate_frames = ACTIONS, "blocks", Camera(), ("city",)
+    actions, identity, camera, coordinate_frames, scenes_at_once = ACTIONS, "blocks", Camera(), ("city",), None
 
     def open(self, scene_ids: Sequence[str], *, num_agents: int, camera: Camera | None = None) -> BlockSimulator:
         return BlockSimulator(scene_ids, camera or self.camera)
