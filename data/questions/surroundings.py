@@ -49,8 +49,8 @@ def look_around(
     """Things seen from each place, at each heading that an agent can have. The places' own headings do not count.
 
     `column_of` gives each instance id's place on the last axis; things come after FLOOR. A view's upper and lower edges
-    count as equally far from the horizon all along, at their mean. `draw` gives the instance ids that poses see with the
-    camera DRAWN.
+    count as equally far from the horizon all along, at their mean. `draw` gives the instance ids that poses see with
+    the camera DRAWN.
     """
     across = 2 * (np.arange(DRAWN.width_px) + 0.5) / DRAWN.width_px - 1
     down = (np.arange(DRAWN.height_px) + 0.5 - DRAWN.height_px / 2) * 2 / DRAWN.width_px

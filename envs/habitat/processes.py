@@ -1,9 +1,9 @@
 """`Scenes`: questions to scenes of habitat-sim, each open in a process of its own.
 
 habitat-sim draws one view after the other, and loads a scene in seconds. So a scene stays open in its process, as many
-processes work at once as there are scenes to ask, and the least recently used one makes way for another scene. A process
-that nobody has used for a while opens a scene as well of which many views are wanted. Frames come through memory that
-both sides share. A process that dies or hangs is ended and reported; what it was asked is
+processes work at once as there are scenes to ask, and the least recently used one makes way for another scene. A
+process that nobody has used for a while opens a scene as well of which many views are wanted. Frames come through
+memory that both sides share. A process that dies or hangs is ended and reported; what it was asked is
 asked again in a new one, once.
 
 Axes: V views, H W image.
