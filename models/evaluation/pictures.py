@@ -6,6 +6,7 @@ Axes: T poses of a walk, B boxes.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib
 import numpy as np
@@ -30,6 +31,7 @@ COLORS = 192  # of a film
 SHARP = 2  # times as many pixels in a picture's rows and columns as the agent has, and as many samples in each
 WAY = "#c0392b"  # of an agent
 NUM_VIEWS = 6  # beside a plan
+TITLE_COLUMNS = 130  # of a plan; questions about cities have several sentences
 WHOLE_M, BESIDE_M, LEAST_PART_M = 80.0, 15.0, 60.0  # of plans: drawn whole up to here; around walks; no smaller part
 EDGES = {  # colour, width and order of drawing
     "wall": ("#333333", 2.2, 3),
@@ -183,7 +185,7 @@ def plan_of_walk(
         cell.set_title(label, fontsize=9)
     for cell in cells:
         cell.axis("off")
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle("\n".join(fill(line, TITLE_COLUMNS) for line in title.split("\n")), fontsize=11)
     figure.draw_without_rendering()  # lays the plan out, which gives it its size
     figure.set_layout_engine("none")  # laid out once is enough
     name_regions(axis, scene, beside=[poses for poses, *_ in walks])
