@@ -62,7 +62,12 @@ def test_every_rule_is_of_use() -> None:
         content = OmegaConf.to_container(composed("train", f"+experiment={experiment}"), resolve=True)
         paths = [*(path for path, _ in leaves(content)), *numbers_taken(content)]
         used |= {id(path_rule) for path in paths if (path_rule := rule_of(path))}
-    others = ("eval", "checkpoint=x"), ("eval", "agent=frontier", "data=mp3d_eqa", "data.path=x"), ("demos",)
+    others = (
+        ("eval", "checkpoint=x"),
+        ("eval", "agent=frontier", "data=mp3d_eqa", "data.path=x"),
+        ("demos", "env=city"),
+        ("demos",),
+    )
     for config, *words in others:
         content = OmegaConf.to_container(composed(config, *words), resolve=True)
         used |= {id(path_rule) for path, _ in leaves(content) if (path_rule := rule_of(path))}
@@ -151,7 +156,7 @@ WRONG = {
         ("patience=0", "patience: expected a whole number from 1 on, or null, got 0"),
         ("scale.houses.train=0", "scale.houses.train: expected a whole number from 1 on, got 0"),
         ("data.balance=even", "data.balance: expected one of none, entropy, paired, got 'even'"),
-        ("data.question_set=v2", "data.question_set: expected one of eqa_v1, all, got 'v2'"),
+        ("data.question_set=v2", "data.question_set: expected one of eqa_v1, all, cityeqa, got 'v2'"),
         ("data.human_walks=nowhere.h5", "data.human_walks: expected a file that is there, or null, got 'nowhere.h5'"),
         ("encoder=nowhere", "encoder: expected a file that is there, got 'nowhere'"),
         ("trainer.devices=0", "trainer.devices: expected a whole number from 1 on, or auto, got 0"),
