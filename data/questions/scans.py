@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float64, Integer
 from shapely import Point, Polygon
 
 from eqa.data.questions.generate import make_questions
-from eqa.data.questions.journal import Journal, ParallelMap, journaled
+from eqa.data.questions.journal import Journal, journaled
 from eqa.data.questions.rules import load_rules
 from eqa.data.questions.scan_colors import seen_color
 from eqa.data.questions.scan_names import ROOM, ScanNames, load_scan_names
@@ -96,15 +96,12 @@ def make_scan_questions(
         question_set=question_set,
         balance=balance,
         made_from=made_from,
-        parallel_map=journaled(_one_by_one, known),
+        parallel_map=journaled(map, known),  # one scene after the other, as each is loaded for all that is asked
         progress=lambda done, of: progress(total + done, total + of),
     )
     return QuestionSet(
         {split: [scans.in_world(episode) for episode in found] for split, found in made.episodes.items()}, made.header
     )
-
-
-_one_by_one: ParallelMap = map
 
 
 class Scans:

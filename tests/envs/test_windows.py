@@ -1,4 +1,4 @@
-"""Which episodes are played side by side in a world that holds few scenes."""
+"""Windows of episodes that are played side by side in a world that holds few scenes."""
 
 import pytest
 

@@ -7,8 +7,19 @@ from typing import Any
 
 from eqa.envs.airsim.flight import Flight
 from eqa.envs.airsim.server import Server, bound
+from eqa.envs.house.simulator import HouseWorld
+from eqa.envs.rendering.camera import Camera
+from tests.helpers.small_house import small_house
 
 HOST = "127.0.0.1"
+HOUSES = {name: small_house(name) for name in ("small-0", "small-1")}
+
+
+def served_houses(camera: Camera) -> HouseWorld:
+    """A world of two houses that has no others."""
+    made = HouseWorld(HOUSES.__getitem__, camera=camera)
+    made.missing = lambda scene_ids: set(scene_ids) - set(HOUSES)
+    return made
 
 
 class Serving:

@@ -6,7 +6,7 @@ Agents fly 4 m, turn by quarters and climb 10 m. Flights are found by trying all
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import no_type_check
 
 import numpy as np
@@ -18,7 +18,7 @@ from eqa.envs.annotations import PALETTE, Annotations
 from eqa.envs.episode import Pose
 from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
-from eqa.envs.simulator import Goal, Walk
+from eqa.envs.simulator import Goal, Planner, Walk
 from tests.helpers.hand_city import BAKERY, BENCH, BOOKS, BUS, CAR, PERSON, TOYS, box, hand_city
 
 ACTIONS = ActionSet(("forward", "left", "right", "stop", "up", "down"), 4.0, np.pi / 2, 10.0, max_steps=60)
@@ -112,8 +112,8 @@ class BlockWorld:
     def shortest_walks(self, scene_id, goals, starts, *, or_none=False) -> list[Walk | None]:
         return [fly(scene_id, goal, start) for goal, start in zip(goals, starts, strict=True)]
 
-    def planners(self, scene_id, goals):
-        raise NotImplementedError
+    def planners(self, scene_id, goals) -> list[Planner]:
+        return [partial(fly, scene_id, goal) for goal in goals]
 
     def replay(self, scene_id: str, starts: Sequence[Pose], actions: Sequence[np.ndarray]) -> list[Walk]:
         return [replay(start, taken, ACTIONS) for start, taken in zip(starts, actions, strict=True)]

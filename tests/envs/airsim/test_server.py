@@ -34,20 +34,16 @@ from eqa.envs.airsim.protocol import (
 from eqa.envs.airsim.server import MAX_CONNECTIONS, MAX_WRONG, camera_of
 from eqa.envs.house.simulator import HouseWorld
 from eqa.envs.rendering.camera import Camera
-from tests.helpers.airsim_serving import HOST, Serving
-from tests.helpers.small_house import small_house
+from tests.helpers.airsim_serving import HOST, Serving, served_houses
 
 ROOT = Path(__file__).parents[3]
 CAMERA = Camera(height_px=24, width_px=32, vertical_fov_deg=60.0)
 START = (2.0, 0.0, 2.0, 0.0)
-HOUSES = {name: small_house(name) for name in ("small-0", "small-1")}
 
 
 @pytest.fixture(scope="module")
 def world() -> HouseWorld:
-    made = HouseWorld(HOUSES.__getitem__, camera=CAMERA)
-    made.missing = lambda scene_ids: set(scene_ids) - set(HOUSES)
-    return made
+    return served_houses(CAMERA)
 
 
 @pytest.fixture(scope="module")

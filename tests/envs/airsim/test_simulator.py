@@ -20,13 +20,11 @@ from eqa.envs.metrics import walk_metrics
 from eqa.envs.rendering.camera import Camera
 from eqa.envs.simulator import Goal, SceneFailed, Simulator, World, enter
 from eqa.envs.task import Task, play
-from tests.helpers.airsim_serving import HOST, Serving
-from tests.helpers.small_house import small_house
+from tests.helpers.airsim_serving import HOST, HOUSES, Serving, served_houses
 
 CAMERA = Camera(height_px=24, width_px=32, vertical_fov_deg=60.0)
 START = (2.0, 0.0, 2.0, 0.0)
 GOAL = Goal(((6.0, 0.0, 2.0, 0.0),), 0.3)
-HOUSES = {name: small_house(name) for name in ("small-0", "small-1")}
 MOVES = ActionSet(("forward", "left", "right", "stop", "up", "down"), 0.5, np.pi / 6, 0.5, max_steps=20)
 SENSORS = ("rgb", "depth", "instance_id", "pose")
 QUICK = {"tries": 3, "pause_s": 0.01, "timeout_s": 5.0}
@@ -34,9 +32,7 @@ QUICK = {"tries": 3, "pause_s": 0.01, "timeout_s": 5.0}
 
 @pytest.fixture(scope="module")
 def house() -> HouseWorld:
-    made = HouseWorld(HOUSES.__getitem__, camera=CAMERA)
-    made.missing = lambda scene_ids: set(scene_ids) - set(HOUSES)
-    return made
+    return served_houses(CAMERA)
 
 
 @pytest.fixture(scope="module")
