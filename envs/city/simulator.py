@@ -32,9 +32,11 @@ from eqa.envs.city.city import CITY_ACTIONS, CLASSES, FIRST_THING, LOWEST_M, Cit
 from eqa.envs.city.flights import FlightPlanner, distance_field, distances_at, shortest_flights
 from eqa.envs.city.generator import generate_city, identity_of, parse_city_id
 from eqa.envs.episode import PLAN, Pose
+from eqa.envs.navigation.field_rows import FieldRows
 from eqa.envs.navigation.floor import FORWARD, LEFT, RIGHT, Floor, side_by_side
 from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.drawn_agents import DrawnAgents
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
 from eqa.envs.simulator import Goal, Planner, Walk, check_reset, checked_actions
@@ -136,14 +138,14 @@ def _is_city(scene_id: str) -> bool:
     return True
 
 
-class CitySimulator:
+class CitySimulator(DrawnAgents):
     """Implements `envs.simulator.Simulator` for generated cities.
 
     A renderer on the CPU draws the observations. `num_fields` distance fields are kept, at least one per agent (2 MB
     each with levels 10 m apart). The least recently used one makes way; agents with the same city and goal share one.
     """
 
-    device = torch.device("cpu")
+    kind = "city"
 
     def __init__(
         self, cities: Sequence[ReadyCity], *, num_agents: int, camera: Camera | None = None, num_fields: int = 16
@@ -155,7 +157,6 @@ class CitySimulator:
         self.num_agents, self.num_fields = num_agents, max(num_fields, num_agents)
         self.cities, self.actions = [one.city for one in cities], cities[0].air.actions
         self.renderer = Renderer(camera or CITY_CAMERA, ("rgb",))
-        self.image_size = (self.renderer.camera.height_px, self.renderer.camera.width_px)
         self._index = {city.id: k for k, city in enumerate(self.cities)}
         if len(self._index) != len(self.cities):
             raise ValueError("cities: expected different ids, got one twice")
@@ -165,23 +166,11 @@ class CitySimulator:
         self._regions = np.stack([air.region for air in self.airs])
         shape = (self.airs[0].num_levels, *self.airs[0].coarse_height_m.shape)
         self._fields = np.zeros((self.num_fields, *shape), np.float32)
-        self._slot_of: dict[tuple[int, Goal], int] = {}  # least recently used first
+        self._kept = FieldRows(self._fields)
         self._ready = np.zeros(num_agents, np.bool_)
         self._scene, self._slot = np.zeros(num_agents, np.int64), np.full(num_agents, -1, np.int64)
         self._position, self._heading = np.zeros((num_agents, 3)), np.zeros(num_agents, np.int64)
         self._climbs = np.array([self.actions.climb(action) for action in range(len(self.actions))])
-
-    @property
-    def scene_ids(self) -> list[str]:
-        return list(self._index)
-
-    def scene_index(self, scene_id: str) -> int:
-        """Index of a loaded city; ValueError names one that is not loaded."""
-        if scene_id not in self._index:
-            raise ValueError(
-                f"city {scene_id!r}: not among the {len(self.cities)} loaded cities; pass it to the simulator"
-            )
-        return self._index[scene_id]
 
     def reset(
         self,
@@ -213,29 +202,16 @@ class CitySimulator:
                 raise ValueError(
                     f"city {air.scene_id}: an agent cannot be at {bad}, in a building or outside the city; start it in a street"
                 )
-        slots = self._slots(agents, [(int(k), goal) for k, goal in zip(scenes, goals, strict=True)])
+        others = np.setdiff1d(np.flatnonzero(self._ready), agents)
+        wanted = [(int(k), goal) for k, goal in zip(scenes, goals, strict=True)]
+        slots = self._kept.rows(wanted, pinned=self._slot[others].tolist(), compute=self._compute)
         self._scene[agents], self._slot[agents], self._heading[agents] = scenes, slots, headings
         self._position[agents] = poses[:, :3]
         self._ready[agents] = True
 
-    def _slots(self, agents, wanted):
-        """Rows of `_fields` for the wanted goals; missing fields are computed first."""
-        others = np.setdiff1d(np.flatnonzero(self._ready), agents)
-        pinned = set(self._slot[others].tolist())
-        for key in dict.fromkeys(wanted):
-            if key in self._slot_of:
-                self._slot_of[key] = self._slot_of.pop(key)
-                pinned.add(self._slot_of[key])
-        missing = [key for key in dict.fromkeys(wanted) if key not in self._slot_of]
-        computed = side_by_side(lambda key: distance_field(self.airs[key[0]], key[1]), missing)
-        unused = [slot for slot in range(self.num_fields) if slot not in self._slot_of.values()]
-        unused += [slot for slot in self._slot_of.values() if slot not in pinned]
-        owner = {slot: key for key, slot in self._slot_of.items()}
-        for key, values, slot in zip(missing, computed, unused, strict=False):
-            self._slot_of.pop(owner.get(slot), None)
-            self._fields[slot] = values
-            self._slot_of[key] = slot
-        return [self._slot_of[key] for key in wanted]
+    def _compute(self, missing: list[tuple[int, Goal]]) -> list[Float32[np.ndarray, "L C C"]]:
+        """Distance fields of goals, side by side."""
+        return side_by_side(lambda key: distance_field(self.airs[key[0]], key[1]), missing)
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
         """Moves every agent; True for refused moves: forward into something, down on it, over the ceiling."""
@@ -247,28 +223,6 @@ class CitySimulator:
             self.actions.step_x, self.actions.step_z,
         )  # fmt: skip
         return torch.from_numpy(refused)
-
-    def observe(
-        self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)
-    ) -> dict[str, Tensor]:
-        """Observations of some agents, all by default: sensors of the renderer, and "pose"."""
-        self._check_ready(agents)
-        chosen = slice(None) if agents is None else agents
-        return self.look(self._scene[chosen], self._poses()[chosen], sensors)
-
-    def look(
-        self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 4"], sensors: Sequence[str] = ("rgb",)
-    ) -> dict[str, Tensor]:
-        """Observations of an agent at any poses."""
-        drawn = [name for name in sensors if name != "pose"]
-        images = self.renderer.render(scenes.astype(np.int32), poses, sensors=drawn) if drawn else {}
-        if len(drawn) < len(sensors):
-            images["pose"] = poses.copy()
-        return {name: torch.from_numpy(image) for name, image in images.items()}
-
-    @property
-    def poses(self) -> Float64[Tensor, "N 4"]:
-        return torch.from_numpy(self._poses())
 
     def _poses(self) -> Float64[np.ndarray, "N 4"]:
         return np.column_stack([self._position, self.actions.headings_rad[self._heading]])
@@ -293,11 +247,6 @@ class CitySimulator:
             here = self._scene == k
             regions[here] = region_at(self._regions[k], self._position[here][:, PLAN])
         return torch.from_numpy(regions)
-
-    def _check_ready(self, agents=None):
-        ready = self._ready if agents is None else self._ready[agents]
-        if not ready.all():
-            raise ValueError(f"{np.count_nonzero(~ready)} agents are nowhere yet; reset them first")
 
 
 @njit(cache=True, error_model="numpy")

@@ -28,6 +28,7 @@ from eqa.envs.house.generator import HUMAN, PAPER, SPLITS, generate_house, house
 from eqa.envs.house.house import House
 from eqa.envs.house.plan import room_rules
 from eqa.envs.navigation.action_search import costs_to_go, shortest_walks
+from eqa.envs.navigation.field_rows import FieldRows
 from eqa.envs.navigation.floor import (
     FORWARD,
     LEFT,
@@ -41,6 +42,7 @@ from eqa.envs.navigation.floor import (
 )
 from eqa.envs.navigation.walk import replay
 from eqa.envs.rendering.camera import Camera
+from eqa.envs.rendering.drawn_agents import DrawnAgents
 from eqa.envs.rendering.renderer import Renderer
 from eqa.envs.rendering.scene import Scene
 from eqa.envs.simulator import Goal, Planner, Walk, check_reset, checked_actions
@@ -161,14 +163,14 @@ def _generated(root: Path, seed: int, style: str, house_id: str) -> House:
     return load_house(root, **numbers)
 
 
-class HouseSimulator:
+class HouseSimulator(DrawnAgents):
     """Implements `envs.simulator.Simulator` for generated houses.
 
     A renderer on the CPU draws the observations. `num_fields` distance fields are kept, at least one per agent (2 MB
     each for a house of 200 m2). The least recently used one makes way; agents with the same house and goal share one.
     """
 
-    actions, device = HOUSE_ACTIONS, torch.device("cpu")
+    actions, kind = HOUSE_ACTIONS, "house"
 
     def __init__(
         self,
@@ -185,7 +187,6 @@ class HouseSimulator:
         self.num_fields = max(num_fields, num_agents)
         self.resolution = resolution
         self.renderer = Renderer(camera or Camera(), ("rgb",))
-        self.image_size = (self.renderer.camera.height_px, self.renderer.camera.width_px)
         self.load(houses)
 
     def load(self, houses: Sequence[House | ReadyHouse]) -> None:
@@ -205,23 +206,11 @@ class HouseSimulator:
         self._cell_m = np.array([floor.cell_m for floor in self.floors])
         self._rooms = _pack_rooms(self.houses)
         self._fields = np.empty((self.num_fields, max(floor.num_free for floor in self.floors)), np.float32)
-        self._slot_of: dict[tuple[int, Goal], int] = {}  # least recently used first
+        self._kept = FieldRows(self._fields)
         self._ready = np.zeros(self.num_agents, np.bool_)
         self._scene, self._slot = np.zeros(self.num_agents, np.int64), np.full(self.num_agents, -1, np.int64)
         self._position, self._height = np.zeros((self.num_agents, 2)), np.zeros(self.num_agents)
         self._heading = np.zeros(self.num_agents, np.int64)
-
-    @property
-    def scene_ids(self) -> list[str]:
-        return list(self._index)
-
-    def scene_index(self, scene_id: str) -> int:
-        """Index of a loaded house; ValueError names one that is not loaded."""
-        if scene_id not in self._index:
-            raise ValueError(
-                f"house {scene_id!r}: not among the {len(self.houses)} loaded houses; pass it to the simulator"
-            )
-        return self._index[scene_id]
 
     def reset(
         self,
@@ -247,32 +236,20 @@ class HouseSimulator:
             if not stands.all():
                 bad = tuple(poses[scenes == k][~stands][0].tolist())
                 raise ValueError(f"house {self.houses[k].id}: an agent cannot stand at {bad}; start it on free floor")
-        slots = self._slots(agents, [(int(k), goal) for k, goal in zip(scenes, goals)])
+        others = np.setdiff1d(np.flatnonzero(self._ready), agents)
+        wanted = [(int(k), goal) for k, goal in zip(scenes, goals)]
+        slots = self._kept.rows(wanted, pinned=self._slot[others].tolist(), compute=self._compute)
         self._scene[agents], self._slot[agents], self._heading[agents] = scenes, slots, headings
         self._position[agents], self._height[agents] = poses[:, PLAN], ground
         self._ready[agents] = True
 
-    def _slots(self, agents, wanted):
-        """Rows of `_fields` for the wanted goals; missing fields are computed first."""
-        others = np.setdiff1d(np.flatnonzero(self._ready), agents)
-        pinned = set(self._slot[others].tolist())
-        for key in dict.fromkeys(wanted):
-            if key in self._slot_of:
-                self._slot_of[key] = self._slot_of.pop(key)
-                pinned.add(self._slot_of[key])
-        missing = [key for key in dict.fromkeys(wanted) if key not in self._slot_of]
-        computed = {}
+    def _compute(self, missing: list[tuple[int, Goal]]) -> list[Float32[np.ndarray, " _"]]:
+        """Distance fields of goals, those of a house side by side."""
+        found = {}
         for k in dict.fromkeys(k for k, _ in missing):
             here = [key for key in missing if key[0] == k]
-            computed.update(zip(here, distance_fields(self.floors[k], [goal for _, goal in here])))
-        unused = [slot for slot in range(self.num_fields) if slot not in self._slot_of.values()]
-        unused += [slot for slot in self._slot_of.values() if slot not in pinned]
-        owner = {slot: key for key, slot in self._slot_of.items()}
-        for key, slot in zip(missing, unused):
-            self._slot_of.pop(owner.get(slot), None)
-            self._fields[slot, : len(computed[key])] = computed[key]
-            self._slot_of[key] = slot
-        return [self._slot_of[key] for key in wanted]
+            found.update(zip(here, distance_fields(self.floors[k], [goal for _, goal in here])))
+        return [found[key] for key in missing]
 
     def step(self, actions: Int[Tensor, " N"] | Int[np.ndarray, " N"]) -> Bool[Tensor, " N"]:
         """Moves every agent; True for forward moves that were refused. ValueError for an unknown id."""
@@ -284,28 +261,6 @@ class HouseSimulator:
             self._free, self._origin, self._cell_m, self.actions.step_x, self.actions.step_z,
         )  # fmt: skip
         return torch.from_numpy(collided)
-
-    def observe(
-        self, agents: Int64[np.ndarray, " M"] | None = None, sensors: Sequence[str] = ("rgb",)
-    ) -> dict[str, Tensor]:
-        """Observations of some agents, all by default: sensors of the renderer, and "pose"."""
-        self._check_ready(agents)
-        chosen = slice(None) if agents is None else agents
-        return self.look(self._scene[chosen], self._poses()[chosen], sensors)
-
-    def look(
-        self, scenes: Int[np.ndarray, " V"], poses: Float64[np.ndarray, "V 4"], sensors: Sequence[str] = ("rgb",)
-    ) -> dict[str, Tensor]:
-        """Observations of an agent at any poses."""
-        drawn = [name for name in sensors if name != "pose"]
-        images = self.renderer.render(scenes.astype(np.int32), poses, sensors=drawn) if drawn else {}
-        if len(drawn) < len(sensors):
-            images["pose"] = poses.copy()
-        return {name: torch.from_numpy(image) for name, image in images.items()}
-
-    @property
-    def poses(self) -> Float64[Tensor, "N 4"]:
-        return torch.from_numpy(self._poses())
 
     def _poses(self) -> Float64[np.ndarray, "N 4"]:
         x, z = self._position.T
@@ -327,11 +282,6 @@ class HouseSimulator:
         rooms = np.empty(self.num_agents, np.int64)
         _find_rooms(rooms, self._position, self._scene, *self._rooms)
         return torch.from_numpy(rooms)
-
-    def _check_ready(self, agents=None):
-        ready = self._ready if agents is None else self._ready[agents]
-        if not ready.all():
-            raise ValueError(f"{np.count_nonzero(~ready)} agents are nowhere yet; reset them first")
 
 
 def make_house_env(

@@ -132,7 +132,8 @@ def test_fields_are_shared_kept_and_make_way_for_new_ones():
             assert sim.distance_m.tolist() == [
                 distances_at(sim.floors[0], f, poses[[n]][:, PLAN])[0] for n, f in enumerate(fields)
             ]
-            assert len(set(sim._slot_of.values())) == len(sim._slot_of) <= 3
+            rows = list(sim._kept._row_of.values())
+            assert len(set(rows)) == len(rows) <= 3
 
 
 def test_what_cannot_be_is_refused_before_anything_changes(world):
