@@ -54,7 +54,10 @@ def main() -> None:
             city = generate_city(arguments.split, index, seed=arguments.seed)
             path = arguments.out / f"{city.id}.png"
             city_sheet(city, arguments.views).save(path)
-            console.print(path, soft_wrap=True, highlight=False)
+            x0, z0, x1, z1 = city.rect
+            parts = ((name, len(getattr(city, name))) for name in ("blocks", "buildings", "shops", "props"))
+            counts = ", ".join(f"{number:,} {name}" for name, number in parts)
+            console.print(f"{path}: {x1 - x0:.0f} x {z1 - z0:.0f} m, {counts}", soft_wrap=True, highlight=False)
         return
     if arguments.sheet:
         for path in sheets_of_many(houses(arguments), arguments):
