@@ -38,6 +38,7 @@ from eqa.envs.reading import named, parsed, read_text
 
 ROOT = Path(__file__).parents[1]
 NAME = "run.json"
+TASK_GROUPS = ("env", "data", "scale", "encoder", "seed")
 STATUS = Path("/proc/self/status")
 LOOK_EVERY_S = 0.1
 
@@ -116,6 +117,12 @@ class UpdateRunRecord(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self.record.write()
+
+
+def task_words() -> list[str]:
+    """This run's own words that say where it is played: of its world, data, scale, encoder and seed."""
+    words = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    return [word for word in words if word.lstrip("+").partition("=")[0].split(".")[0] in TASK_GROUPS]
 
 
 def command() -> str:

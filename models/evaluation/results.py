@@ -26,6 +26,7 @@ from eqa.models.evaluation.run_tables import learning_curves, results_table, wri
 from eqa.models.evaluation.runs import read_run
 from eqa.models.evaluation.summary import summary
 from eqa.models.evaluation.tables import differences_grid, terminal_tables
+from eqa.models.run_record import task_words
 
 ORACLE, VOID = "shortest path", "void.jsonl"
 LINES = ("main", "all", "own", "answerer")
@@ -188,7 +189,7 @@ def write_results(
     if summed_up:
         console.print(
             f"[bold]{title}",
-            *summary(rows, agent.name, folder, source.spawns.main),
+            *summary(rows, agent.name, folder, source.spawns.main, task_words()),
             sep="\n",
             soft_wrap=True,
             highlight=False,

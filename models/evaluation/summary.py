@@ -3,6 +3,7 @@
 Intervals are 95 %, over questions of one training, and draw whole scenes; they say nothing about another training.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,15 +20,21 @@ from eqa.models.evaluation.run_tables import values_of
 STRAIGHT, SHORTEST, ALONE = "forward only", "shortest path", "question only"
 
 
-def summary(rows: Sequence[dict], agent: str, folder: Path, main: Sequence[str] = HOUSE_SPAWNS.main) -> list[str]:
-    """Five sentences on the agent's line among all lines of the results table, from the `main` spawns."""
+def summary(
+    rows: Sequence[dict], agent: str, folder: Path, main: Sequence[str] = HOUSE_SPAWNS.main, words: Sequence[str] = ()
+) -> list[str]:
+    """Five sentences on the agent's line among all lines of the results table, from the `main` spawns.
+
+    `words`: those of the command line that the next command repeats, as of another world.
+    """
     spawns = [s for s in main if any(row["agent"] == agent and row["spawn"] == s for row in rows)]
+    finetune = shlex.join(["python", "train.py", "+experiment=rl_finetune", *words])
     return [
         _walking(rows, agent, spawns),
         _answering(rows, agent, spawns),
         _beside_the_question(rows, agent, spawns),
         f"Look at {folder}/plans and {folder}/films; every line and number is in {folder}/table.md.",
-        f"Type next: python train.py +experiment=rl_finetune, or python scripts/play.py --run {folder}",
+        f"Type next: {finetune}, or python scripts/play.py --run {folder}",
     ]
 
 

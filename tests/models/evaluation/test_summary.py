@@ -36,7 +36,13 @@ def test_each_figure_stands_beside_what_it_is_held_against(rows: list[dict]) -> 
     assert "above the question alone from T-10 (+50 points," in beside
     assert "below the question alone from T-50 (-50 points," in beside
     assert "not shown to differ from the question alone from T-30 (+0 points, 0 to 0)" in beside
-    assert "runs/il/table.md" in look and "runs/il" in then
+    assert "runs/il/table.md" in look
+    assert then == "Type next: python train.py +experiment=rl_finetune, or python scripts/play.py --run runs/il"
+
+
+def test_the_next_command_repeats_the_words_of_the_world(rows: list[dict]) -> None:
+    *_, then = summary(rows, "PACMAN+Q", Path("runs/city"), words=["env=city", "env.actions.names=[forward, stop]"])
+    assert "rl_finetune env=city 'env.actions.names=[forward, stop]', or python" in then
 
 
 def test_chance_is_left_out_where_it_is_not_defined(rows: list[dict]) -> None:
