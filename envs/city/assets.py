@@ -53,6 +53,7 @@ def _join_meshes(one: Meshes, other: Meshes) -> Meshes:
         np.concatenate([one.face_slot, other.face_slot]),
         np.concatenate([one.vertex_range, other.vertex_range + num_vertices]),
         np.concatenate([one.face_range, other.face_range + num_faces]),
+        np.append(np.zeros(num_faces, np.bool_), other.one_sided),
     )
 
 

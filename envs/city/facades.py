@@ -92,7 +92,7 @@ def _draw_flat_roof(builder: MeshBuilder, building: Building, box: Box) -> None:
     x0, z0, x1, z1 = box.rect
     builder.floor(box.rect, box.high_m, _ROOF, (0, 0, (x1 - x0) / 8, (z1 - z0) / 8))
     for side in range(4):
-        builder.wall(box.rect, side, box.high_m, box.high_m + PARAPET_M, _PLAIN)
+        builder.wall(box.rect, side, box.high_m, box.high_m + PARAPET_M, _PLAIN, both_sides=True)
     if x1 - x0 > 9 and z1 - z0 > 9 and box.high_m == max(one.high_m for one in building.boxes):
         turn = building.id * 7 % 4
         x, z = x0 + (x1 - x0) * (0.3, 0.7, 0.3, 0.6)[turn], z0 + (z1 - z0) * (0.3, 0.4, 0.65, 0.6)[turn]
@@ -122,7 +122,7 @@ def _draw_gable(builder: MeshBuilder, box: Box, side: int, ridge_m: float) -> No
         ]
     length, rise = side_length(box.rect, side), side_length(box.rect, side + 1) / 2
     for slope in slopes:
-        builder.quad(slope, _TILES, (0, 0, length / 4, rise / 4))
+        builder.quad(slope, _TILES, (0, 0, length / 4, rise / 4), both_sides=True)
     for a, b, top in ends:
         points = np.array([(a[0], low, a[1]), (b[0], low, b[1]), (top[0], high, top[1])])
         middle = np.array([(x0 + x1) / 2, low, (z0 + z1) / 2])
@@ -148,7 +148,9 @@ def _draw_awning(builder: MeshBuilder, shop: Shop) -> None:
     dx, dz = dx * AWNING_M, dz * AWNING_M
     low = AWNING_LOW_M
     builder.quad(
-        [(ax + dx, low, az + dz), (bx + dx, low, bz + dz), (bx, AWNING_HIGH_M, bz), (ax, AWNING_HIGH_M, az)], 1
+        [(ax + dx, low, az + dz), (bx + dx, low, bz + dz), (bx, AWNING_HIGH_M, bz), (ax, AWNING_HIGH_M, az)],
+        1,
+        both_sides=True,
     )
     builder.quad(
         [
@@ -158,6 +160,7 @@ def _draw_awning(builder: MeshBuilder, shop: Shop) -> None:
             (ax + dx, low, az + dz),
         ],
         1,
+        both_sides=True,
     )
 
 

@@ -117,7 +117,7 @@ def _draw_rim(builder: MeshBuilder, place: Place, rect: Rect) -> None:
     inner = grown(rect, -SIDEWALK_M)
     for side, part in enumerate(_frame(inner, rect)):
         _tiled(builder, part, CURB_M, 0, PAVING_REPEAT_M)
-        builder.wall(inner, (0, 2, 1, 3)[side], 0.0, CURB_M, 1)
+        builder.wall(inner, (0, 2, 1, 3)[side], 0.0, CURB_M, 1, both_sides=True)
         _end(builder, place, [((255, 255, 255), "paving"), (CURB_RGB, None)], "sidewalk")
 
 

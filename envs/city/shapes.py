@@ -41,9 +41,9 @@ def _ring(radius: float, y: float, sides: int, *, squash: float = 1.0) -> Float6
 
 def _lathe(
     b: MeshBuilder, rings: Sequence[tuple[float, float]], slot: int, *, sides: int = 6, at: tuple[float, float] = (0.0, 0.0),
-    squash: float = 1.0, repeats: float = 1.0,
+    squash: float = 1.0, repeats: float = 1.0, both_sides: bool = False,
 ) -> None:  # fmt: skip
-    """Rings (radius, height) joined by smooth walls, closed at the top."""
+    """Rings (radius, height) joined by smooth walls, closed at the top; `both_sides` where one can see inside."""
     points = np.concatenate([_ring(r, y, sides, squash=squash) for r, y in rings])
     count = len(rings)
     slopes = np.gradient(
@@ -59,10 +59,11 @@ def _lathe(
             j = (i + 1) % sides
             a, c = k * sides + i, k * sides + j
             faces += [(a, c, c + sides), (a, c + sides, a + sides)]
-    last = (count - 1) * sides
-    faces += [(last, last + i, last + i + 1) for i in range(1, sides - 1)]
     points = points + np.array([at[0], 0.0, at[1]])
-    b.mesh(points, normals, np.column_stack([u, v]), np.array(faces), slot)
+    b.mesh(points, normals, np.column_stack([u, v]), np.array(faces), slot, both_sides=both_sides)
+    top = points[-sides:]
+    cap = np.array([(0, i + 1, i) for i in range(1, sides - 1)])
+    b.mesh(top, np.tile([0.0, 1.0, 0.0], (sides, 1)), np.column_stack([u, v])[-sides:], cap, slot)
 
 
 _T = (1 + 5**0.5) / 2
@@ -134,7 +135,7 @@ def _pine_tree(finer: bool) -> Callable[[MeshBuilder], None]:
         sides = 8 if finer else 5
         _lathe(b, [(0.2, 0.0), (0.16, 2.0)], 0, sides=4)
         for low, high, radius in ((1.6, 4.6, 1.9), (3.3, 6.4, 1.5), (5.2, 8.6, 1.1)) if finer else ((1.6, 8.6, 1.7),):
-            _lathe(b, [(radius, low), (0.03, high)], 1, sides=sides)
+            _lathe(b, [(radius, low), (0.03, high)], 1, sides=sides, both_sides=True)  # seen from below
 
     return draw
 
@@ -146,7 +147,7 @@ def _lamp(finer: bool) -> Callable[[MeshBuilder], None]:
         else:
             b.box((-0.06, -0.06, 0.06, 0.06), 0.0, 6.0, 0)
         b.box((-0.045, -0.05, 0.045, 0.75), 5.92, 6.02, 0, bottom=True)
-        b.box((-0.14, 0.4, 0.14, 1.0), 6.02, 6.16, 0)
+        b.box((-0.14, 0.4, 0.14, 1.0), 6.02, 6.16, 0, bottom=True)
         b.box((-0.12, 0.45, 0.12, 0.95), 5.96, 6.02, 1, bottom=True)
 
     return draw

@@ -283,7 +283,8 @@ def _check(
 
 
 def _arrays_of(*records: Meshes | Textures | Materials):
-    return [getattr(record, name) for record in records for name in record.__dataclass_fields__]
+    arrays = [getattr(record, name) for record in records for name in record.__dataclass_fields__]
+    return [array for array in arrays if array is not None]
 
 
 def _parse_hex(words: str, digits: str) -> tuple[int, int, int]:

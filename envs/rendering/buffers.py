@@ -33,6 +33,7 @@ class World(NamedTuple):
     face_slot: np.ndarray  # (F,) int32
     face_sheet: np.ndarray  # (F,) int32: sheet with the light of the face's front, -1 for none
     face_inward: np.ndarray  # (F,) bool: the winding points against the vertex normals
+    one_sided: np.ndarray  # (F,) bool: the back is not drawn
     vertex_range: np.ndarray  # (G, 2) int64
     face_range: np.ndarray  # (G, 2) int64
     box: np.ndarray  # (G, 6) float32: centre, half size

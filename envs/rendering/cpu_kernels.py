@@ -585,7 +585,8 @@ def _draw_mesh(world, i, rank, scissor, start, lens, s, t, record):
         e2x, e2y, e2z = px[i2] - px[i0], py[i2] - py[i0], pz[i2] - pz[i0]
         nx, ny, nz = e1y * e2z - e1z * e2y, e1z * e2x - e1x * e2z, e1x * e2y - e1y * e2x
         d = nx * px[i0] + ny * py[i0] + nz * pz[i0]
-        if not abs(d) > _ZERO:
+        front = (d < _ZERO) != (world.face_inward[face] != world.mirrored[i])
+        if not abs(d) > _ZERO or (world.one_sided[face] and not front):
             continue
         inverse = _ONE / d
         a, b, c = nx * inverse, ny * inverse, nz * inverse
@@ -606,7 +607,6 @@ def _draw_mesh(world, i, rank, scissor, start, lens, s, t, record):
             plane = s.plane[t, record]
             plane[0], plane[1], plane[2] = a, b, c
             s.face[t, record], s.rank[t, record] = face, rank
-            front = (d < _ZERO) != (world.face_inward[face] != world.mirrored[i])
             s.state[t, record] = 0 if front else 2
             record += 1
     return record, looked_at

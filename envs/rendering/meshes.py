@@ -39,6 +39,7 @@ def prepare_meshes(meshes: Meshes, face_sheet: Int32[np.ndarray, " F"] | None = 
         "face_slot": meshes.face_slot[kept],
         "face_sheet": np.full(kept.sum(), -1, np.int32) if face_sheet is None else face_sheet[kept],
         "face_inward": inward[kept],
+        "one_sided": np.zeros(kept.sum(), np.bool_) if meshes.one_sided is None else meshes.one_sided[kept],
         "vertex_range": meshes.vertex_range.astype(np.int64),
         "face_range": np.append(0, np.cumsum(kept))[meshes.face_range].astype(np.int64),
         "box": _boxes(meshes),

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Meshes:
-    """Triangle meshes end to end. Indices in `faces` are absolute rows of `vertices`. Winding has no meaning."""
+    """Triangle meshes end to end. Indices in `faces` are absolute rows of `vertices`. Winding has no meaning.
+
+    The front of a face is the side that its vertices' normals point to.
+    """
 
     vertices: Float32[np.ndarray, "V 3"]
     normals: Float32[np.ndarray, "V 3"]  # unit length
@@ -29,6 +32,8 @@ class Meshes:
     face_slot: Int32[np.ndarray, " F"]  # material slot inside its mesh: material = instance_material + slot
     vertex_range: Int32[np.ndarray, "G 2"]  # first and one past the last vertex of a mesh
     face_range: Int32[np.ndarray, "G 2"]
+    # Faces whose back nobody can see, as of closed solids: it is not drawn. None: of all faces both sides are drawn.
+    one_sided: Bool[np.ndarray, " F"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

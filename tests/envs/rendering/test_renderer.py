@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -525,6 +526,27 @@ def test_surface_looks_the_same_whichever_way_its_triangles_wind():
     renderer.load([make_scene(assets, [(k, turn, (0, 1, -2.0))]) for k in range(2)])
     images = renderer.render(np.array([0, 1]), np.zeros((2, 4)))["rgb"]
     assert (np.abs(images[0].astype(int) - images[1]).max(axis=-1) <= 1).mean() > 0.99
+
+
+@pytest.mark.parametrize("mirror", [1.0, -1.0])
+@pytest.mark.parametrize("step", [1, -1])
+def test_one_sided_faces_are_seen_from_their_front_alone_whichever_way_they_wind(step: int, mirror: float) -> None:
+    vertices, normals, uv, faces = box()
+    assets = make_assets([(vertices, normals, uv, faces[:, ::step])])
+    place = random_turn(np.random.default_rng(0)) * np.array([mirror, 1.0, 1.0])
+    scene = make_scene(assets, [(0, place, (0, 1, -2.0))])
+    one_sided = replace(assets.meshes, one_sided=np.ones(len(faces), np.bool_))
+    single = replace(scene, assets=SimpleNamespace(meshes=one_sided, textures=assets.textures))
+    renderer, inside = Renderer(Camera(64, 64)), np.array([[0.0, 0.0, -2.0, 0.0]])
+    renderer.load([scene])
+    expected = one_view(renderer)
+    assert (expected["instance_id"] == 1).any() and (
+        renderer.render(np.zeros(1, np.int32), inside)["instance_id"] == 1
+    ).all()
+    renderer.load([single])
+    for name, image in one_view(renderer).items():
+        np.testing.assert_array_equal(image, expected[name])
+    assert (renderer.render(np.zeros(1, np.int32), inside)["instance_id"] == 0).all()
 
 
 @pytest.mark.parametrize(
