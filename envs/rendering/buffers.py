@@ -45,7 +45,7 @@ class World(NamedTuple):
     material: np.ndarray  # (I,) int64
     class_id: np.ndarray  # (I,) uint8
     instance_id: np.ndarray  # (I,) uint16
-    sphere: np.ndarray  # (I, 4) float64
+    sphere: np.ndarray  # (4, I) float64: centre, radius
     bounds: np.ndarray  # (I, 6) float64: least and greatest corner in the world
     shown: np.ndarray  # (I, 2) float64: squares of the distances of `bounds` from which on and below which it is drawn
     light_start: np.ndarray  # (I,) int64
@@ -87,6 +87,8 @@ class Scratch(NamedTuple):
     order: np.ndarray  # (threads, I) int64: instances in view, near first
     scissor: np.ndarray  # (threads, I, 4) int32: like `window`, for the instances of `order`
     key: np.ndarray  # (threads, I) float64
+    inside: np.ndarray  # (threads, I) uint8: 1 for an instance whose sphere reaches into the image
+    candidate: np.ndarray  # (threads, I + 1) int32: these instances, counted from the scene's first
     matrix: np.ndarray  # (threads, 12) float32
     vertex_start: np.ndarray  # (threads, I) int64: of a drawn instance's vertices in `point`, -1 for hidden ones
     point: np.ndarray  # (threads, 6, V) float32: f*right, f*down, forward, column, row, 1/forward
@@ -290,7 +292,7 @@ def _join_instances(scenes: Sequence[Scene], parts: list[dict[str, np.ndarray]])
         "translation": _join([item.translation for item in items], np.float64, 3),
         "class_id": _join([item.class_id for item in items], np.uint8),
         "instance_id": _join([item.instance_id for item in items], np.uint16),
-        "sphere": _join([item.sphere for item in items], np.float64, 4),
+        "sphere": np.ascontiguousarray(_join([item.sphere for item in items], np.float64, 4).T),
     }
 
 
@@ -362,6 +364,8 @@ def make_scratch(world: World, lens: Lens, old: Scratch | None) -> Scratch:
         scissor=rows(np.int32, instances, 4),
         order=rows(np.int64, instances),
         key=rows(np.float64, instances),
+        inside=rows(np.uint8, instances),
+        candidate=rows(np.int32, instances + 1),
         matrix=rows(np.float32, 12),
         vertex_start=rows(np.int64, instances),
         point=rows(np.float32, 6, vertices),
