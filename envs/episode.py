@@ -8,7 +8,7 @@ turn adds to it; forward is (-sin heading, -cos heading) in (x, z).
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 
 from eqa.envs.reading import declared
 
@@ -90,7 +90,13 @@ class Episode:
         return target and tuple((low + high) / 2 for low, high in zip(target.low, target.high, strict=True))
 
     def to_dict(self) -> dict:
-        return asdict(self)
+        """All fields, for JSON. Poses are shared: `dataclasses.asdict` would copy each of their numbers."""
+        plain = _fields_of(self)
+        if self.touched is not None:
+            plain["touched"] = tuple(_fields_of(entity) for entity in self.touched)
+        if self.spawns is not None:
+            plain["spawns"] = {name: _fields_of(spawn) for name, spawn in self.spawns.items()}
+        return plain
 
     @classmethod
     def from_dict(cls, entry: Mapping) -> "Episode":
@@ -102,3 +108,7 @@ class Episode:
             return declared(cls, entry)
         except (TypeError, ValueError) as error:
             raise ValueError(f"episode {name!r}: {error}") from None
+
+
+def _fields_of(record: Episode | Entity | Spawn) -> dict:
+    return {field.name: getattr(record, field.name) for field in fields(record)}

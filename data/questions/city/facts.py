@@ -4,7 +4,7 @@ A fact has a target, a phrase for it, a question and its answer. It holds wherev
 around it, with the sides of the compass, come later (`data.questions.city.places`). A shop is known by its sign, so the
 sign is its target. Things before a shop and their side are said as by a person who faces it.
 
-Axes: N things.
+Axes: N things, B buildings, S signs.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Shaped
 
 from eqa.data.questions.city.rules import CityRules
 from eqa.data.questions.city.sentences import SIDES
@@ -64,9 +64,14 @@ def _of_vehicles(things: list[Thing], rules: CityRules) -> Iterator[Fact]:
 
 def _of_shops(things: list[Thing], rules: CityRules) -> Iterator[Fact]:
     signs = [thing for thing in things if thing.name == SHOP_SIGN and thing.label and thing.front_rad is not None]
+    walls = np.array([_behind(sign) for sign in signs], np.float64).reshape(-1, 2)
     buildings = [thing for thing in things if thing.name == LANDMARK]
+    holds = np.zeros((len(buildings), len(signs)), np.bool_)
+    for row, building in enumerate(buildings):
+        holds[row] = inside_polygon(walls, building.outline)
     places = np.array([thing.middle for thing in things], np.float64).reshape(-1, 2)
-    for sign in signs:
+    names = np.array([thing.name for thing in things])
+    for number, sign in enumerate(signs):
         first, *_, last = sign.label.lower().split() if " " in sign.label else (None, sign.label.lower())
         if sign.color is not None:
             said = frozenset(one.id for one in signs if one.label.lower().split()[-1] == last)
@@ -78,21 +83,19 @@ def _of_shops(things: list[Thing], rules: CityRules) -> Iterator[Fact]:
                 yield _fact(rules, "shop_name", sign, like, first, legible=True, **words)
             if last in rules.meals:
                 yield _fact(rules, "food", sign, like, rules.meals[last], legible=True, **words)
-            yield from _of_its_building(sign, signs, buildings, like, rules)
+            yield from _of_its_building(number, signs, holds, like, rules)
             yield from _next_shops(sign, signs, like, rules)
-            yield from _before(sign, things, before(sign, places), like, rules)
+            yield from _before(sign, things, names, before(sign, places), like, rules)
 
 
 def _of_its_building(
-    sign: Thing, signs: list[Thing], buildings: list[Thing], like: frozenset[int], rules: CityRules
+    number: int, signs: list[Thing], holds: Bool[np.ndarray, "B S"], like: frozenset[int], rules: CityRules
 ) -> Iterator[Fact]:
-    """The number of shops on the wall of a building."""
-    outlines = [one.outline for one in buildings if inside_polygon(np.array(_behind(sign)), one.outline)]
-    if len(outlines) != 1:
+    """The number of shops on the wall of a building; `holds`: which buildings the signs hang on."""
+    sign, its_own = signs[number], np.flatnonzero(holds[:, number])
+    if len(its_own) != 1:
         return
-    row = [
-        one for one in signs if one.front_rad == sign.front_rad and inside_polygon(np.array(_behind(one)), outlines[0])
-    ]
+    row = [one for one, on in zip(signs, holds[its_own[0]], strict=True) if on and one.front_rad == sign.front_rad]
     if len(row) < rules.limits.count_below:
         others = [one.id for one in row if one.id != sign.id]
         yield _fact(
@@ -130,14 +133,18 @@ def _next_shops(sign: Thing, signs: list[Thing], like: frozenset[int], rules: Ci
 
 
 def _before(
-    sign: Thing, things: list[Thing], at: Float64[np.ndarray, "N 2"], like: frozenset[int], rules: CityRules
+    sign: Thing,
+    things: list[Thing],
+    names: Shaped[np.ndarray, " N"],
+    at: Float64[np.ndarray, "N 2"],
+    like: frozenset[int],
+    rules: CityRules,
 ) -> Iterator[Fact]:
     """Things in front of a shop: of which kind, how many, whether any, and on which side."""
     limits = rules.limits
     ahead, aside = at[:, 0], np.abs(at[:, 1])
     inside = (ahead > 0.2) & (ahead <= limits.deep_m) & (aside <= limits.aside_m)
     perhaps = (ahead > 0.2) & (ahead <= limits.deep_m + limits.unclear_m) & (aside <= limits.aside_m + limits.unclear_m)
-    names = np.array([thing.name for thing in things])
     words = {"color": sign.color, "before_m": limits.deep_m}
     kinds = sorted(set(names[perhaps].tolist()) & set(rules.before_shops))
     if len(kinds) == 1 and inside[names == kinds[0]].any():

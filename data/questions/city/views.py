@@ -162,16 +162,15 @@ def free_poses(world: World, annotations: Annotations, poses: Float64[np.ndarray
 
 def in_things(annotations: Annotations, poses: Float64[np.ndarray, "V 4"]) -> Bool[np.ndarray, " V"]:
     """True for poses within the boxes round things: a quick first look, before the world is asked."""
-    inside = np.zeros(len(poses), np.bool_)
+    inside, by_x = np.zeros(len(poses), np.bool_), np.argsort(poses[:, 0], kind="stable")
+    x, y, z = poses[by_x, :3].T
     for thing in annotations.things:
         corners = np.array(thing.outline)
         low, high = corners.min(0) - LOOK_M, corners.max(0) + LOOK_M
         if thing.high_m - thing.low_m < LOOK_M:  # a park, or a mark on the ground
             continue
-        at = poses[:, PLAN]
-        inside |= (
-            ((at > low) & (at < high)).all(1)
-            & (poses[:, 1] > thing.low_m - LOOK_M)
-            & (poses[:, 1] < thing.high_m + LOOK_M)
-        )
+        near = slice(np.searchsorted(x, low[0], "right"), np.searchsorted(x, high[0], "left"))
+        within = (z[near] > low[1]) & (z[near] < high[1])
+        within &= (y[near] > thing.low_m - LOOK_M) & (y[near] < thing.high_m + LOOK_M)
+        inside[by_x[near]] |= within
     return inside
