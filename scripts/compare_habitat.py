@@ -43,6 +43,7 @@ BODY = {"navmesh": "made", "collisions": "refuse", "height_m": 1.0, "climb_m": 0
 STEPS, TURNS, MOVES = 100, 15, 8  # of a walk by chance: up to so many turns to one side, then up to so many moves
 WITHIN_M = (0.001, 0.01, 0.02)
 GOAL_RADIUS_M = 0.2
+SPACING_M = 0.1  # between the places that poses are drawn from
 SENSORS = {"RGB": ("rgb",), "RGB + depth + instances": ("rgb", "depth", "instance_id")}
 
 
@@ -105,9 +106,8 @@ def worlds(
 
 def both_of(house: House, ours: HouseWorld, theirs: HabitatWorld, views: int, rng: np.random.Generator) -> Both:
     """Poses of free floor at headings that agents have; ValueError if too few of them are on habitat-sim's navmesh."""
-    _, _, floor = ours.drawable(house.id)
-    cells = floor.centres[rng.permutation(len(floor.centres))[: 4 * views]]
-    poses = floor.stand(cells, rng.choice(HOUSE_ACTIONS.headings_rad, len(cells)))
+    places = rng.permutation(ours.places(house.id, SPACING_M))[: 4 * views]
+    poses = np.column_stack([places, rng.choice(HOUSE_ACTIONS.headings_rad, len(places))])
     for first in range(0, len(poses), views):  # a goal on the island that most poses are on
         goal = Goal((tuple(poses[first].tolist()),), GOAL_RADIUS_M)
         reached = np.isfinite(theirs.distances(house.id, [goal], [poses])[0])
