@@ -151,6 +151,11 @@ class Task:
         return self._distances[np.arange(len(self.steps)), self.steps]
 
     @property
+    def scenes(self) -> Int64[np.ndarray, " N"]:
+        """The scene that each episode is in, by its place in the simulator's `scene_ids`."""
+        return self._scenes
+
+    @property
     def refused(self) -> Bool[np.ndarray, " N"]:
         """True for agents whose last move ran into something."""
         return self._refused[np.arange(len(self.steps)), self.steps - 1] & (self.steps > 0)
@@ -175,22 +180,40 @@ def play(
     actor: Actor,
     *,
     at_once: int | None = None,
+    scenes_at_once: int | None = None,
     min_active_share: float = 0.0,
 ) -> Int64[np.ndarray, " C"]:
     """Plays all episodes of a task to their ends, `at_once` at a time (default: all): as one ends, the next begins.
 
-    `min_active_share` cuts off the last ones once fewer than that share of `at_once` still walk and none is left to
-    begin. The episodes that were cut off are returned.
+    Those that walk at one time are in at most `scenes_at_once` scenes (default: any number), see `World`.
+    `min_active_share` cuts off the last ones: fewer than that share of those that walked when the last one began. The
+    episodes that were cut off are returned.
     """
     waiting = np.flatnonzero(task.walking)
-    at_once = min(len(waiting), at_once or len(waiting))
-    walking, waiting = np.split(waiting, [at_once])
-    while len(walking):
-        actions = actor.act(task.observe(walking, actor.sensors), walking)
-        over = task.step(walking, actions)
-        fresh, waiting = np.split(waiting, [min(np.count_nonzero(over), len(waiting))])
-        walking = np.concatenate([walking[~over], fresh])
+    walking, at_once = waiting[:0], at_once or len(waiting)
+    while len(walking) or len(waiting):
+        num = _num_entering(task.scenes, walking, waiting[: at_once - len(walking)], scenes_at_once)
+        fresh, waiting = np.split(waiting, [num])
+        walking = np.concatenate([walking, fresh])
+        if len(fresh):
+            full = len(walking)
         # An episode that has just begun has seen nothing yet to answer from.
-        if not len(waiting) and not len(fresh) and len(walking) < min_active_share * at_once:
+        elif not len(waiting) and len(walking) < min_active_share * full:
             break
+        actions = actor.act(task.observe(walking, actor.sensors), walking)
+        walking = walking[~task.step(walking, actions)]
     return walking
+
+
+def _num_entering(
+    scenes: Int64[np.ndarray, " N"],
+    walking: Int64[np.ndarray, " W"],
+    waiting: Int64[np.ndarray, " _"],
+    most: int | None,
+) -> int:
+    """The number of waiting episodes, in their order, that can join without more than `most` scenes at once."""
+    if most is None or not len(waiting):
+        return len(waiting)
+    first = np.unique(np.concatenate([scenes[walking], scenes[waiting]]), return_index=True)[1]
+    beyond = np.sort(first)[most:]
+    return int(beyond[0]) - len(walking) if len(beyond) else len(waiting)

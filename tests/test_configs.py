@@ -170,8 +170,10 @@ def test_a_style_of_houses_is_one_word_and_the_world_follows_it(style: str) -> N
 
 
 @pytest.mark.parametrize("agent", sorted(set(names("agent")) - {"checkpoint"}))
-def test_every_scripted_agent_can_be_made_without_a_checkpoint(agent: str) -> None:
-    cfg = composed("eval", [f"agent={agent}", "seed=3"])
+def test_every_scripted_agent_can_be_made_without_a_checkpoint(agent: str, tmp_path: Path) -> None:
+    walks = tmp_path / "walks.jsonl"
+    walks.write_text('{"episode_id": "a", "actions": ["forward"]}\n')
+    cfg = composed("eval", [f"agent={agent}", "seed=3", *[f"agent.walks={walks}"] * (agent == "recorded")])
     check_settings(cfg)
     assert isinstance(instantiate(cfg.agent), Agent)
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 
+from eqa.envs.actions import LETTERS
 from eqa.eval import main, other_data
 from eqa.models.evaluation.comparison import estimates, gather
 from eqa.models.evaluation.runs import read_run
@@ -31,6 +33,33 @@ def test_its_rows_have_walks_and_no_answers_and_tables_say_so(played: Path) -> N
     assert line.startswith("| nearest frontier | T-10 |") and line.endswith("| - | - |")
     record = json.loads((played / "run.json").read_text())
     assert record["name"] == "nearest frontier" and "checkpoint" not in record["data"]
+
+
+def test_recorded_walks_and_answers_are_measured_as_ours_are(tmp_path: Path) -> None:
+    """Walks of the shortest path, and straight ones: the distances left of each, and its answers."""
+    toy = f"hydra.searchpath=[file://{ROOT / 'tests' / 'helpers' / 'toy'}]"
+    words = [toy, "data=boxes", "scale=tiny", "split=test"]
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        source = instantiate(compose("eval", words).data)
+        names = source.world.actions.names
+        letters = dict(zip(LETTERS, names, strict=True))
+        walks = [
+            {"episode_id": one.episode_id, "actions": [letters[a] for a in one.walk][: 3 if n % 2 else None]}
+            | {"answer": one.answer if n % 2 else "nothing"}
+            for n, one in enumerate(source.demonstrations("test").episodes)
+        ]
+        file = tmp_path / "walks.jsonl"
+        file.write_text("".join(json.dumps(walk) + "\n" for walk in walks))
+        main(compose("eval", [*words, "agent=recorded", f"agent.walks={file}", f"run_folder={tmp_path / 'run'}"]))
+    rows = {
+        row["episode_id"]: row for row in map(json.loads, (tmp_path / "run/metrics.jsonl").read_text().splitlines())
+    }
+    assert len(rows) == len(walks) and {row["spawn"] for row in rows.values()} == {"start"}
+    for n, walk in enumerate(walks):
+        row = rows[walk["episode_id"]]
+        assert row["correct"] == n % 2 and row["predicted"] == walk["answer"]
+        assert [names[a] for a in row["actions"]] == walk["actions"] + ["stop"] * (walk["actions"][-1] != "stop")
+        assert (row["d_T"] == 0) == (n % 2 == 0)
 
 
 def test_a_report_takes_such_a_run(played: Path) -> None:

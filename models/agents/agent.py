@@ -71,6 +71,7 @@ class Walker:
 
     name: str = "agent"  # its line of the results table
     sensors: Sequence[str] = ()
+    spawns: Sequence[str] = ()  # the only settings that it can be played from, if there are any
 
     def reset(self, batch: EpisodeBatch) -> None:
         """Does nothing: there is no state."""

@@ -205,7 +205,7 @@ def write_walks(
     """Plays an agent that learned nothing through a split, alone, and writes rows, tables and pictures."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(None, source, split, extractor=source.encode)
-    rows = evaluation.play({agent.name: agent}, getattr(source.spawns, spawns))
+    rows = evaluation.play({agent.name: agent}, agent.spawns or getattr(source.spawns, spawns))
     _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     return rows
 
@@ -268,7 +268,8 @@ def write_changes(folder: Path, pairs: Sequence[tuple[str, str]]) -> None:
 def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *, of: str) -> None:
     """Floor plans and films of the walks of the agent `of` from the spawn that the source shows, types in turn."""
     demos, source = evaluation.demos, evaluation.source
-    shown = source.spawns.shown
+    played = {row["spawn"] for row in rows if row["agent"] == of}
+    shown = source.spawns.shown if source.spawns.shown in played else min(played)
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
     walks = [row for row in rows if row["agent"] == of and row["spawn"] == shown]
     walked = [row for row in rows if ORACLE in (row["agent"], row["walked_by"]) and row["spawn"] == shown]
@@ -276,7 +277,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *,
     for number, row in enumerate(_in_turn(walks)[:NUM_PLANS]):
         walk = place[row["episode_id"]]
         shortest = [(oracle[row["episode_id"]]["poses"], "#2e8b57", "shortest from the spawn", "--")] if oracle else []
-        episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)]
+        episode, demonstrated = demos.episodes[walk], demos.poses[demos.rows(walk)].tolist()
         frames = frames_along(source.world, episode.scene_id, row["poses"])
         plan_of_walk(
             folder / "plans" / f"{number:02d}_{row['episode_id']}.png",

@@ -151,7 +151,13 @@ class Rollouts:
             task.begin(np.arange(len(scenes)), scenes, spawns["poses"].cpu().numpy(), goals)
         targets = np.array([e.target_object for e in episodes])
         walkers = _Walkers(self, navigator, spawns, task.max_steps, targets)
-        cut = play(task, walkers, at_once=self.num_envs, min_active_share=self.min_active_share)
+        cut = play(
+            task,
+            walkers,
+            at_once=self.num_envs,
+            scenes_at_once=self.source.world.scenes_at_once,
+            min_active_share=self.min_active_share,
+        )
         walked = task.trajectories()
         self.num_steps += int(walked.num_actions.sum())
         walkers.look_once_more(np.flatnonzero(~walked.stopped), walked, simulator)
