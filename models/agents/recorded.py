@@ -66,7 +66,7 @@ class RecordedAgent(Walker):
         if len(walk.actions) > actions.max_steps:
             raise ValueError(
                 f"{self.path}: {walk.episode_id}: expected at most {actions.max_steps} actions, got {len(walk.actions)}; "
-                f"env.actions.max_steps={len(walk.actions)} allows them"
+                "env.actions.max_steps is the limit in worlds that have the setting"
             )
         return [actions.names.index(name) for name in walk.actions]
 

@@ -67,6 +67,7 @@ def played(env, dataset, episode):
         "start_m": env.get_metrics()["distance_to_goal"],
     }
     path, collisions = episode.shortest_paths[0], 0
+    row["taken"] = [point.action for point in path]
     for point in path:
         if point.action != STOP:
             observed = env.step(NAMES[point.action])

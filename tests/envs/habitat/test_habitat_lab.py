@@ -10,16 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hydra import compose, initialize_config_dir
 
 from eqa.data.benchmarks.mp3d_eqa import read_mp3d_eqa, write_mp3d_eqa
 from eqa.data.questions.generate import make_questions
 from eqa.data.questions.spawns import add_spawns
 from eqa.data.questions.view_points import view_points_of
 from eqa.data.vocabulary import Vocabulary, tokenize
+from eqa.envs.actions import HOUSE_ACTIONS
 from eqa.envs.episode import Episode
 from eqa.envs.habitat.export import write_house
 from eqa.envs.house.catalog import load_catalog
 from eqa.envs.house.generator import generate_house
+from eqa.eval import CONFIGS
+from eqa.eval import main as evaluate
 from tests.helpers import habitat_lab_player
 
 PYTHON = os.environ.get("HABITAT_PYTHON")
@@ -67,6 +71,20 @@ def played(folder: Path, episodes: list[Episode]) -> list[dict]:
     return report["episodes"]
 
 
+@pytest.fixture
+def measured(folder: Path, played: list[dict], monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """Rows of eval.py of what was played there."""
+    monkeypatch.setenv("EQA_DATA", str(folder / "eqa"))
+    names, walks = HOUSE_ACTIONS.names, folder / "walks.jsonl"
+    told = [{"episode_id": r["id"], "actions": [names[a] for a in r["taken"]], "answer": r["answer"]} for r in played]
+    walks.write_text("".join(json.dumps(one) + "\n" for one in told))
+    words = ["agent=recorded", f"agent.walks={walks}", "data=mp3d_eqa", f"data.path={stored(folder).parents[1]}"]
+    words += ["env=house", "env.style=mixed", f"split={SPLIT}", f"run_folder={folder / 'run'}"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        evaluate(compose("eval", words))
+    return [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+
+
 def stored(folder: Path) -> Path:
     return folder / "data/datasets/eqa/ours" / SPLIT / f"{SPLIT}.json.gz"
 
@@ -97,3 +115,11 @@ def test_what_it_saves_is_read_as_the_same_episodes(folder: Path, episodes: list
     saved = read_mp3d_eqa(folder / "saved.json.gz")
     assert len(saved) == len(played) and saved == read_mp3d_eqa(stored(folder))
     assert [episode.question for episode in saved] == [episode.question for episode in episodes]
+
+
+def test_what_was_played_there_is_measured_as_our_agents_are(played: list[dict], measured: list[dict]) -> None:
+    rows = {row["episode_id"]: row for row in measured}
+    assert len(rows) == len(played) and {row["agent"] for row in measured} == {"recorded"}
+    for one in played:
+        row = rows[one["id"]]
+        assert (row["actions"], row["predicted"], row["correct"], row["d_T"]) == (one["taken"], one["answer"], 1, 0)

@@ -54,7 +54,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path, lines: list, message: s
         (["forward"], batch("c"), "expected a walk for each question of the split, got none for 'c'"),
         (["move_forward"], batch("a"), "expected some of forward, left, right, stop.*got \\['move_forward'\\]"),
         (["stop", "left"], batch("a"), "got stop before the end"),
-        (["left"] * 101, batch("a"), "env.actions.max_steps=101 allows them"),
+        (["left"] * 101, batch("a"), "expected at most 100 actions, got 101"),
     ],
 )
 def test_walks_that_cannot_be_played_are_refused(
