@@ -139,6 +139,10 @@ class Vocabulary:
         """True if the question's every word and the answer are in the vocabulary."""
         return answer in self._answer_ids and all(word in self._word_ids for word in tokenize(question))
 
+    def covers(self, other: "Vocabulary") -> bool:
+        """True if all words and answers of another are known."""
+        return set(other.words) <= set(self.words) and set(other.answers) <= set(self.answers)
+
     def to_dict(self) -> dict:
         kinds = {opening: list(answers) for opening, answers in self.kinds.items()}
         asked = {question: dict(counts) for question, counts in self.asked.items()}

@@ -1,6 +1,7 @@
 """`HabitatSettings`: how scenes of habitat-sim are seen and walked in, and where their files lie."""
 
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,9 @@ VERSION = "habitat-1"  # raise with every change of walks or frames
 NAVMESHES = ("file", "made")
 PREFIX = "data/scene_datasets/"  # of scene ids: habitat-lab replaces it by its scenes_dir
 STAGE = ".stage_config.json"  # suffix of an exported house's name: habitat-sim takes such a file for a scene
+# HM3D's scenes as other benchmarks name them: 00800-TEEsavR23oF (HM-EQA, 3D-Mem's A-EQA), hm3d/val/00800-TEEsavR23oF
+# (EXPRESS-Bench), hm3d-v0/000-hm3d-TEEsavR23oF (OpenEQA, with a number of its own).
+HM3D = re.compile(r"(?:.*/)?(?:(\d{5})|\d{3}-hm3d)-([A-Za-z0-9]{11})")
 # Moves of habitat-sim's agents (version 0.3), and the number of actions of Das et al. (2018).
 HABITAT_ACTIONS = ActionSet(turn_rad=2 * math.pi / 36)
 
@@ -117,7 +121,18 @@ class HabitatSettings:
         """A file below `scenes`, for the name of an exported house its stage's configuration."""
         root = self.scenes.expanduser().resolve()
         named = scene_id.removeprefix(PREFIX)
+        if hm3d := HM3D.fullmatch(named):
+            return hm3d_file(root, *hm3d.groups())
         path = (root / (named if Path(named).suffix else f"{named}{STAGE}")).resolve()
         if not path.is_relative_to(root):
             raise ValueError(f"scene {scene_id!r}: expected a path inside of {root}, got {path}")
         return path
+
+
+def hm3d_file(root: Path, number: str | None, name: str) -> Path:
+    """The file of an HM3D scene in a folder of HM3D, up to three levels below `root`; where it should be if none is."""
+    folder = f"{number or '*'}-{name}"
+    for above in ("", "*/", "*/*/", "*/*/*/"):
+        if found := sorted(root.glob(f"{above}{folder}/{name}.basis.glb")):
+            return found[0]
+    return root / folder / f"{name}.basis.glb"

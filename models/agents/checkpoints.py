@@ -11,12 +11,12 @@ _named: set[Path] = set()  # files that were printed already: several parts of a
 
 
 def fitting_agent(
-    checkpoint: str, source: Source, *, name: str | None = None, runs: Path = Path("runs")
+    checkpoint: str, source: Source, *, name: str | None = None, runs: Path = Path("runs"), covering: bool = False
 ) -> NeuralAgent:
     """The agent in the file `checkpoint`, or for "last" the newest under `runs`, of the given `name` if there is one.
 
     For "last", a file that cannot be read is reported and skipped. ValueError if no agent has this data's vocabulary
-    and encoder.
+    and encoder. A `covering` one may know further words and answers: it goes on with its own.
     """
     last = checkpoint == "last"
     paths = sorted(runs.rglob("agent.ckpt"), key=lambda p: -p.stat().st_mtime) if last else [Path(checkpoint)]
@@ -32,7 +32,10 @@ def fitting_agent(
         differs = [
             part
             for part, same in (
-                ("vocabulary", agent.vocabulary == source.vocabulary),
+                (
+                    "vocabulary",
+                    agent.vocabulary.covers(source.vocabulary) if covering else agent.vocabulary == source.vocabulary,
+                ),
                 ("encoder", FeatureExtractor(agent.encoder).identity == source.encode.identity),
             )
             if not same

@@ -74,7 +74,9 @@ class AgentResults:
             raise ValueError(f"on_finish.split: expected one of {list(source.splits)}, got {split!r}")
         self.lines, self.spawns = _known("lines", lines, LINES), _known("spawns", spawns, SPAWNS)
         self.compare, self.finetunes, self.also_at = compare, finetunes, also_at
-        self.other = None if checkpoint is None else fitting_agent(checkpoint, source, name=base_name)
+        self.other = None
+        if checkpoint is not None:
+            self.other = fitting_agent(checkpoint, source, name=base_name, covering=finetunes)
 
     def __call__(self, fitted: Mapping[str, pl.LightningModule]) -> None:
         parts = {} if self.other is None else {name: getattr(self.other, name) for name in FITTED}
@@ -83,7 +85,7 @@ class AgentResults:
         agent = NeuralAgent(
             encoder=self.source.encode.encoder,
             **parts,
-            vocabulary=self.source.vocabulary,
+            vocabulary=self.other.vocabulary if self.finetunes and self.other else self.source.vocabulary,
             config=self.configuration | {"finetuned_from": self._finetuned_from(fitted.values())},
         )
         agent.save(self.folder / "agent.ckpt")

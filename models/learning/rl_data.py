@@ -68,7 +68,7 @@ class RolloutData(pl.LightningDataModule):
     def setup(self, stage: str) -> None:
         if self.agent is not None:
             return
-        self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name)
+        self.agent = fitting_agent(self.checkpoint, self.source, name=self.base_name, covering=True)
         if self.agent.answerer.num_frames is None:
             raise ValueError("answerer: expected one that looks at the last frames, got one that looks at whole walks")
         self.demos = {split: self.source.demonstrations(split) for split in ("train", "val")}

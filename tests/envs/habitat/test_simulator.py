@@ -298,6 +298,30 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path, setting: dict, said
         HabitatSettings(scenes=tmp_path, **setting)
 
 
+@pytest.mark.parametrize("above", ["", "hm3d/val", "scans/hm3d/val"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "00800-TEEsavR23oF",
+        "hm3d/val/00800-TEEsavR23oF",
+        "hm3d-v0/000-hm3d-TEEsavR23oF",
+        "data/scene_datasets/hm3d/val/00800-TEEsavR23oF",
+    ],
+)
+def test_scenes_of_hm3d_are_found_by_the_names_that_benchmarks_give_them(
+    tmp_path: Path, above: str, named: str
+) -> None:
+    file = tmp_path / above / "00800-TEEsavR23oF" / "TEEsavR23oF.basis.glb"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    settings = HabitatSettings(scenes=tmp_path)
+    assert settings.scene_path(named) == str(file.resolve())
+    other = named.replace("00800", "00801").replace("TEEsavR23oF", "BFRyYbPCCPE")
+    assert settings.has(named) and not settings.has(other)
+    with pytest.raises(ValueError, match="BFRyYbPCCPE.basis.glb, found none; set env.scenes"):
+        settings.scene_path(other)
+
+
 def test_the_identity_follows_what_is_seen_and_not_where_it_lies(tmp_path: Path) -> None:
     one = HabitatSettings(scenes=tmp_path)
     assert one.identity == HabitatSettings(scenes=tmp_path / "other", gpu=0, processes=1, climb_m=0.3).identity

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from eqa.data.vocabulary import Vocabulary
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.neural import NeuralAgent
 from tests.helpers.toy_room import ToyRooms, untrained_agent
@@ -39,3 +40,26 @@ def test_one_that_is_named_is_not_passed_over(tmp_path, source):
     agent.save(path)
     with pytest.raises(ValueError, match="agent.ckpt.*not finite: navigator.planner_head.weight"):
         fitting_agent(str(path), source)
+
+
+class _OtherWords(ToyRooms):
+    """The same rooms for a vocabulary with other answers."""
+
+    def __init__(self, answers: tuple[str, ...]) -> None:
+        super().__init__()
+        self.answers = answers
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        known = super().vocabulary
+        return Vocabulary(known.words[:-1], self.answers)
+
+
+def test_one_that_knows_more_words_goes_on_with_its_own_where_it_may(tmp_path, source):
+    agent, path = untrained_agent(source), tmp_path / "agent.ckpt"
+    agent.save(path)
+    fewer, others = _OtherWords(source.vocabulary.answers[1:]), _OtherWords(("violet",))
+    assert fitting_agent(str(path), fewer, covering=True).vocabulary == source.vocabulary != fewer.vocabulary
+    for wanted, covering in ((fewer, False), (others, True)):
+        with pytest.raises(ValueError, match="agent.ckpt has another vocabulary"):
+            fitting_agent(str(path), wanted, covering=covering)
