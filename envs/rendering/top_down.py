@@ -78,14 +78,14 @@ def _with_vertices(world: World, points: Float[np.ndarray, "V 3"], counts: np.nd
     """The world with a mesh of its own for each instance, whose vertices are `points` in world coordinates."""
     ends = np.cumsum(counts)
     ranges = np.column_stack([ends - counts, ends])
-    box, sphere = np.zeros((len(counts), 6), np.float32), np.zeros((len(counts), 4))
+    box, sphere = np.zeros((len(counts), 6), np.float32), np.zeros((4, len(counts)))
     bounds = np.zeros((len(counts), 6))
     for i, (first, end) in enumerate(ranges):
         if end > first:
             low, high = points[first:end].min(axis=0), points[first:end].max(axis=0)
             half = (high - low) / 2 * 1.00001 + 1e-6
             box[i], bounds[i] = [*(low + high) / 2, *half], [*low, *high]
-            sphere[i] = [*(low + high) / 2, np.linalg.norm(half)]
+            sphere[:, i] = [*(low + high) / 2, np.linalg.norm(half)]
     uv = [world.uv[slice(*world.vertex_range[mesh])] for mesh in world.mesh]
     return world._replace(
         xyz=np.ascontiguousarray(points.T, np.float32),
