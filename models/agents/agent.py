@@ -1,5 +1,7 @@
 """`Agent`: the interface of all that walks and answers, and `EpisodeBatch`, the episodes that it plays.
 
+`Walker` and `PlanFollower` are bases of agents that only walk.
+
 Axes: N episodes, W of them that walk, T steps of the longest history, F features, L words, R steps that are left.
 """
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Float32, Float64, Int, Int64
 
-from eqa.envs.actions import HOUSE_ACTIONS, ActionSet
+from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
 from eqa.envs.episode import Episode
 from eqa.envs.simulator import Observation, World
 
@@ -71,10 +73,22 @@ class Walker:
 
     name: str = "agent"  # its line of the results table
     sensors: Sequence[str] = ()
-    spawns: Sequence[str] = ()  # the only settings that it can be played from, if there are any
+    played_from: Sequence[str] = ()  # the only spawn settings that it can be played from, if there are any
 
     def reset(self, batch: EpisodeBatch) -> None:
         """Does nothing: there is no state."""
 
     def answer(self) -> None:
         """None: an answerer answers for it."""
+
+
+class PlanFollower(Walker):
+    """Follows a plan in each episode, which `reset` has made, and stops at its end."""
+
+    plans: list[Sequence[int] | Int[np.ndarray, " _"]]  # actions of each episode
+    step: int  # that all have come to
+
+    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
+        step, self.step = self.step, self.step + 1
+        plans = (self.plans[n] for n in agents.tolist())
+        return np.array([plan[step] if step < len(plan) else Action.STOP for plan in plans], np.int64)

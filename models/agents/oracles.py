@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from eqa.data.demonstrations.plans import to_best_views
 from eqa.envs.actions import Action
 from eqa.envs.simulator import Goal, Observation
-from eqa.models.agents.agent import EpisodeBatch, Walker
+from eqa.models.agents.agent import EpisodeBatch, PlanFollower, Walker
 
 
 class RandomAgent(Walker):
@@ -39,7 +39,7 @@ class ForwardAgent(Walker):
         return np.full(len(agents), int(Action.FORWARD), dtype=np.int64)
 
 
-class ShortestPathAgent(Walker):
+class ShortestPathAgent(PlanFollower):
     """Follows the demonstration to its end, or from a spawn off it the shortest walk.
 
     It is the upper bound for walking, and for answering from the frames on the way.
@@ -55,11 +55,6 @@ class ShortestPathAgent(Walker):
             starts = [tuple(pose) for pose in batch.poses[places].tolist()]
             for n, walk in zip(places, batch.world.shortest_walks(scene_id, goals, starts), strict=True):
                 self.plans[n] = walk.actions
-
-    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        step, self.step = self.step, self.step + 1
-        plans = (self.plans[n] for n in agents.tolist())
-        return np.array([plan[step] if step < len(plan) else Action.STOP for plan in plans], np.int64)
 
 
 class BestViewAgent(ShortestPathAgent):

@@ -12,14 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Int64
-
 from eqa.data.demonstrations.spawn_settings import START
-from eqa.envs.actions import Action, ActionSet
+from eqa.envs.actions import ActionSet
 from eqa.envs.reading import declared, named, parsed, read_lines
-from eqa.envs.simulator import Observation
-from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
+from eqa.models.agents.agent import Answer, EpisodeBatch, PlanFollower
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +27,10 @@ class RecordedWalk:
     answer: str | None = None
 
 
-class RecordedAgent(Walker):
+class RecordedAgent(PlanFollower):
     """Repeats recorded walks; ValueError for a question without one, and for other actions than the world's."""
 
-    spawns = (START,)
+    played_from = (START,)
 
     def __init__(self, walks: str | Path, name: str = "recorded") -> None:
         self.path, self.name = Path(walks), name
@@ -69,11 +65,6 @@ class RecordedAgent(Walker):
                 "env.actions.max_steps is the limit in worlds that have the setting"
             )
         return [actions.names.index(name) for name in walk.actions]
-
-    def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
-        step, self.step = self.step, self.step + 1
-        plans = (self.plans[n] for n in agents.tolist())
-        return np.array([plan[step] if step < len(plan) else Action.STOP for plan in plans], np.int64)
 
     def answer(self) -> list[Answer] | None:
         """The recorded answers; None if there are none."""

@@ -12,7 +12,7 @@ from torch import nn
 from eqa.data.source import Source
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
-from eqa.models.agents.agent import Agent
+from eqa.models.agents.agent import Walker
 from eqa.models.agents.checkpoints import fitting_agent
 from eqa.models.agents.looking_round import looks_round
 from eqa.models.agents.navigating import SeeingAgain
@@ -202,12 +202,12 @@ def write_results(
 
 
 def write_walks(
-    agent: Agent, source: Source, *, folder: Path, split: str, spawns: str, seed: int, scale: str
+    agent: Walker, source: Source, *, folder: Path, split: str, spawns: str, seed: int, scale: str
 ) -> list[dict]:
     """Plays an agent that learned nothing through a split, alone, and writes rows, tables and pictures."""
     console.rule(f"[bold]evaluation, {split}")
     evaluation = Evaluation(None, source, split, extractor=source.encode)
-    rows = evaluation.play({agent.name: agent}, agent.spawns or getattr(source.spawns, spawns))
+    rows = evaluation.play({agent.name: agent}, agent.played_from or getattr(source.spawns, spawns))
     _write(evaluation, rows, folder, of=agent.name, title=_title(evaluation, split, scale, seed))
     return rows
 
@@ -271,7 +271,7 @@ def draw_examples(evaluation: Evaluation, rows: Sequence[dict], folder: Path, *,
     """Floor plans and films of the walks of the agent `of` from the spawn that the source shows, types in turn."""
     demos, source = evaluation.demos, evaluation.source
     played = {row["spawn"] for row in rows if row["agent"] == of}
-    shown = source.spawns.shown if source.spawns.shown in played else min(played)
+    shown = source.spawns.shown if source.spawns.shown in played else min(played, default=None)
     place = {episode.episode_id: i for i, episode in enumerate(demos.episodes)}
     walks = [row for row in rows if row["agent"] == of and row["spawn"] == shown]
     walked = [row for row in rows if ORACLE in (row["agent"], row["walked_by"]) and row["spawn"] == shown]

@@ -68,7 +68,13 @@ def played(folder: Path, episodes: list[Episode]) -> list[dict]:
     assert found.returncode == 0, found.stderr[-2000:]
     report = json.loads(found.stdout.splitlines()[-1])
     assert report["task"] == "EQATask"
-    return report["episodes"]
+    rows = report["episodes"]
+    print(
+        f"habitat-lab {report['version']}: {len(rows)} questions, {sum(row['right'] for row in rows)} true answers and "
+        f"{sum(row['wrong'] for row in rows)} wrong ones scored right; {sum(row['apart_m'] <= 0.01 for row in rows)} "
+        f"walks end within 1 cm; distance_to_goal is finite in {sum(np.isfinite(row['end_m']) for row in rows)}"
+    )
+    return rows
 
 
 @pytest.fixture
