@@ -4,7 +4,7 @@ habitat-sim draws one view after the other, and loads a scene in seconds. So a s
 processes work at once as there are scenes to ask, and the least recently used one makes way for another scene. A
 process that nobody has used for a while opens a scene as well of which many views are wanted. Frames come through
 memory that both sides share. A process that dies or hangs is ended and reported; what it was asked is
-asked again in a new one, once.
+asked again in a new one, once. Threads may ask at the same time.
 
 Axes: V views, H W image.
 """
@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,9 +40,9 @@ LAST_WORDS = 400  # characters of what a process wrote before it died
 INSTALL = "conda create -n habitat python=3.12 habitat-sim headless -c conda-forge -c aihabitat"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Question:
-    """A question about a scene: a method of `envs.habitat.server.Server` and its arguments."""
+    """A question about a scene: a method of `envs.habitat.server.Server` and its arguments. Equal only to itself."""
 
     scene_id: str
     asks: str
@@ -50,6 +51,7 @@ class Question:
     sensors: Sequence[str] = ()
     tries: int = 0
     answer: object = None
+    answered: bool = False  # an answer may be None
     images: Mapping[str, np.ndarray] = field(default_factory=dict)  # copies of what it drew
 
 
@@ -130,7 +132,7 @@ class SceneProcess:
             self.scene_id, self.contents = self.question.scene_id, content
             self.ask(self.question)
             return False
-        self.question.answer = content
+        self.question.answer, self.question.answered = content, True
         self.question.images = self._images(self.question)
         self.question = None
         return True
@@ -161,6 +163,8 @@ class Scenes:
 
     def __init__(self, settings: HabitatSettings) -> None:
         self.settings, self.processes = settings, []
+        self._asked: dict[Question, None] = {}  # by all threads, in their order
+        self._working = threading.Lock()  # held by the thread that asks for all
         self._contents: dict[str, tuple] = {}
 
     def contents(self, scene_id: str) -> tuple[list, list]:
@@ -172,9 +176,20 @@ class Scenes:
     def ask(self, questions: Sequence[Question]) -> None:
         """Asks until all questions have their answers, scenes side by side.
 
-        ValueError for what a scene refuses. SceneFailed for a question at which two processes have died or hung.
+        What other threads ask meanwhile is asked together, next. ValueError for what a scene refuses. SceneFailed for a
+        question at which two processes have died or hung.
         """
-        waiting = list(questions)
+        mine = dict.fromkeys(questions)
+        self._asked.update(mine)
+        try:
+            with self._working:
+                if not all(question.answered for question in mine):
+                    self._ask([question for question in list(self._asked) if not question.answered])
+        finally:
+            for question in mine:
+                del self._asked[question]
+
+    def _ask(self, waiting: list[Question]) -> None:
         try:
             while waiting or self._busy():
                 waiting = self._hand_out(waiting)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,38 @@ def test_more_scenes_than_processes_take_turns(folder: Path) -> None:
     assert len(world.scenes.processes) == 2
     world.close()
     assert not world.scenes.processes
+
+
+def test_threads_that_ask_at_the_same_time_get_their_own_answers(folder: Path) -> None:
+    names = [*SCENES, scene(folder, "c.glb")]
+    world = HabitatWorld.at(folder, camera=CAMERA, processes=2)
+    turns = [(names[n % 3], (1.0, 0.0, 5.5, 0.1 * n)) for n in range(60)]
+
+    def turned(asked: tuple) -> float:
+        name, start = asked
+        (walk,) = world.replay(name, [start], [np.array([LEFT, STOP], np.int8)])
+        return walk.poses[1, 3] - start[3]
+
+    with ThreadPoolExecutor(8) as pool:
+        sides = list(pool.map(turned, turns))
+    np.testing.assert_allclose(sides, world.actions.turn_rad)
+    world.close()
+
+
+def test_a_thread_whose_question_is_refused_leaves_the_others_theirs(folder: Path) -> None:
+    broken = scene(folder, "broken.glb", navmesh=False)
+    world = HabitatWorld.at(folder, camera=CAMERA, processes=2)
+
+    def places(name: str) -> int:
+        return len(world.places(name, 1.5))
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(places, name) for name in [*SCENES, broken, *SCENES] * 3]
+        failed = [future.exception() for future in asked]
+    assert all(isinstance(failed[n], ValueError) for n in range(2, len(failed), 5))
+    assert all(isinstance(error, ValueError | None) for error in failed)
+    assert places(SCENES[0]) == 30
+    world.close()
 
 
 @pytest.mark.parametrize(
