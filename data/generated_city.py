@@ -64,6 +64,11 @@ class GeneratedCityEQA(Source):
         return self._world
 
     @property
+    def origin(self) -> str:
+        """Generator of the cities, with their seed."""
+        return self.world.identity
+
+    @property
     def scene_ids(self) -> dict[str, list[str]]:
         """Ids of all cities by split."""
         return {split: [f"city-{split}-{n:05d}" for n in range(self.num_cities[split])] for split in SPLITS}

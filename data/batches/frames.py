@@ -11,7 +11,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, radians
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -32,6 +32,8 @@ from eqa.envs.rendering.scene import Scene
 SENSORS = ("rgb", "depth", "class_id")
 CANDIDATES = 32  # places tried for a view of an object
 OBJECT_DISTANCE_M = (0.5, 3.0)
+BESIDE_RAD = radians(9)  # a view misses its object by so much, as a standard deviation, and by less with smaller turns
+LEGIBLE_RAD = radians(55)  # writing is looked at from up to so far beside its front
 SCENES_IN_MEMORY = 1024  # under 1 MB each
 
 
@@ -42,7 +44,9 @@ class DrawnWorld(Protocol):
     class_names: Sequence[str]  # names of the sensor class_id's values
     first_thing: int  # classes before it are surfaces, from it on things
     first_asked: int  # from it on things that questions are about
-    region_names: Sequence[str]  # all names that regions may have
+    region_names: Sequence[str]  # all names that regions may have, and places of things with a label
+    seen_from_m: tuple[float, float] | None  # things are looked at from so far round them; None: within their region
+    repainted: Sequence[str]  # classes of surfaces that have other colours in other places, see `data.batches.repaint`
 
     def drawable(self, scene_id: str) -> tuple[Scene, Annotations, Floor]:
         """A scene to draw, its annotations, and a floor that shows where one can stand; a coarse one is enough."""
@@ -56,6 +60,7 @@ class FrameSource(Protocol):
     world: DrawnWorld
     scene_ids: Mapping[str, Sequence[str]]  # by split
     origin: str  # what made the scenes
+    places: str  # what scenes are called, such as houses
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,11 @@ class Places:
     count: Int64[np.ndarray, " R"]
     objects: Float64[np.ndarray, "O 2"]  # x, z, sorted by kind
     object_region: Int64[np.ndarray, " O"]
+    front_rad: Float64[np.ndarray, " O"]  # of objects with writing, nan for those that are seen from all sides
     kind_first: Int64[np.ndarray, " K"]
     kind_count: Int64[np.ndarray, " K"]
     floor: Floor
+    seen_from_m: tuple[float, float] | None = None
 
     def random_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 4"]:
         """Random poses: any region, any place in it, any heading."""
@@ -78,18 +85,42 @@ class Places:
         return self._poses(places, rng.uniform(0, 2 * np.pi, num))
 
     def object_poses(self, rng: np.random.Generator, num: int) -> Float64[np.ndarray, "N 4"]:
-        """Poses that look about straight at a random object of a random kind, from nearby in its region."""
+        """Poses that look about straight at a random object of a random kind, from nearby.
+
+        They are in its region, or anywhere round it with `seen_from_m`.
+        """
         kinds = rng.integers(len(self.kind_first), size=num)
         chosen = self.kind_first[kinds] + rng.integers(self.kind_count[kinds])
         target = self.objects[chosen]
+        place = self._in_region(rng, chosen) if self.seen_from_m is None else self._round(rng, chosen)
+        away = target - place
+        turn_rad = min(self.floor.actions.turn_rad, BESIDE_RAD)
+        heading = np.arctan2(-away[:, 0], -away[:, 1]) + rng.normal(0, turn_rad, num)
+        return self._poses(place, heading)
+
+    def _in_region(self, rng: np.random.Generator, chosen: Int64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 2"]:
+        """The best of some places in each object's region."""
+        num, target = len(chosen), self.objects[chosen]
         places = self._stand(rng, np.repeat(self.object_region[chosen], CANDIDATES)).reshape(num, CANDIDATES, 2)
         distance = np.linalg.norm(places - target[:, None], axis=2)
         near, far = OBJECT_DISTANCE_M
         outside = np.maximum(near - distance, 0) + np.maximum(distance - far, 0)
-        place = places[np.arange(num), outside.argmin(axis=1)]
-        away = target - place
-        heading = np.arctan2(-away[:, 0], -away[:, 1]) + rng.normal(0, self.floor.actions.turn_rad, num)
-        return self._poses(place, heading)
+        return places[np.arange(num), outside.argmin(axis=1)]
+
+    def _round(self, rng: np.random.Generator, chosen: Int64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 2"]:
+        """A free place round each object, before its front if that has writing; any place where none is found."""
+        shape = len(chosen), CANDIDATES
+        away = rng.uniform(*self.seen_from_m, shape)
+        front = self.front_rad[chosen, None]
+        widest = np.where(np.isnan(front), np.pi, LEGIBLE_RAD)
+        bearing = np.nan_to_num(front) + widest * rng.uniform(-1, 1, shape)
+        places = self.objects[chosen, None] - away[..., None] * np.stack([np.sin(bearing), np.cos(bearing)], 2)
+        column, row = np.moveaxis(np.floor((places - self.floor.origin) / self.floor.cell_m).astype(np.int64), 2, 0)
+        side = len(self.floor.free)
+        inside = (column >= 0) & (column < side) & (row >= 0) & (row < side)
+        free = inside & self.floor.free[row.clip(0, side - 1), column.clip(0, side - 1)]
+        anywhere = self._stand(rng, self.object_region[chosen])
+        return np.where(free.any(1)[:, None], places[np.arange(len(chosen)), free.argmax(1)], anywhere)
 
     def _stand(self, rng: np.random.Generator, regions: Int64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 2"]:
         return self.cells[self.first[regions] + rng.integers(self.count[regions])]
@@ -102,7 +133,7 @@ class Places:
         return self.floor.stand(places, np.rint(headings_rad / turn_rad) * turn_rad % (2 * np.pi))
 
 
-def find_places(annotations: Annotations, floor: Floor) -> Places:
+def find_places(annotations: Annotations, floor: Floor, *, seen_from_m: tuple[float, float] | None = None) -> Places:
     """The free floor of each region and the objects of each kind."""
     cells, renumbered = [], {}
     for index, region in enumerate(annotations.regions):
@@ -121,9 +152,11 @@ def find_places(annotations: Annotations, floor: Floor) -> Places:
         count=count,
         objects=np.array([t.middle for t in things], np.float64).reshape(-1, 2),
         object_region=np.array([renumbered[t.region] for t in things], np.int64),
+        front_rad=np.array([np.nan if t.label is None else t.front_rad for t in things], np.float64),
         kind_first=np.cumsum(kind_count) - kind_count,
         kind_count=kind_count,
         floor=floor,
+        seen_from_m=seen_from_m,
     )
 
 
@@ -136,9 +169,10 @@ class Frames(IterableDataset):
     - with `surroundings_every=k` color_id and room_id (B, H/k, W/k) uint8, for the pixels of
       `data.batches.pixel_labels.sampled`.
 
-    A few scenes are loaded at a time and give a few batches each; all scenes are used before one is used again. With
-    several workers, each takes every n-th group of scenes. Only `part` of each batch is drawn, for one of several
-    processes. `repaint` gives surfaces of some frames other colours.
+    A few scenes are loaded at a time and give a few batches each; all scenes are used before one is used again. Loading
+    a city takes a quarter of a second, so they are best loaded all at once. With several workers, each takes every n-th
+    group of scenes. Only `part` of each batch is drawn, for one of several processes. `repaint` gives surfaces of some
+    frames other colours.
     """
 
     def __init__(
@@ -177,10 +211,13 @@ class Frames(IterableDataset):
         renderer = Renderer(self.camera, SENSORS if self.every is None else (*SENSORS, "instance_id"))
         worker = get_worker_info()
         first, step = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        loaded: list[int] = []
         for group in range(first, ceil(self.num_batches / self.batches_at_once), step):
             rng = np.random.default_rng([*self.seed, group])
-            scenes, places, surroundings = zip(*(self._prepared(i) for i in self._group(group)), strict=True)
-            renderer.load(scenes)
+            if (chosen := self._group(group)) != loaded:
+                scenes, places, surroundings = zip(*(self._prepared(i) for i in chosen), strict=True)
+                renderer.load(scenes)
+                loaded = chosen
             begin = group * self.batches_at_once
             for _ in range(begin, min(begin + self.batches_at_once, self.num_batches)):
                 which = np.sort(rng.integers(len(scenes), size=self.batch_size))
@@ -196,7 +233,10 @@ class Frames(IterableDataset):
 
     def _group(self, group: int) -> list[int]:
         """Places of a group's scenes in the stream of all scenes, which is shuffled anew for each pass."""
-        stream, num = range(group * self.scenes_at_once, (group + 1) * self.scenes_at_once), len(self.scene_ids)
+        num = len(self.scene_ids)
+        if self.scenes_at_once == num:
+            return list(range(num))
+        stream = range(group * self.scenes_at_once, (group + 1) * self.scenes_at_once)
         rounds = [divmod(i, num) for i in stream]
         return [int(np.random.default_rng([*self.seed, 1, r]).permutation(num)[k]) for r, k in rounds]
 
@@ -222,13 +262,13 @@ class Frames(IterableDataset):
     def _prepare(self, index: int) -> tuple[Scene, Places, Surroundings | None]:
         scene, annotations, floor = self.world.drawable(self.scene_ids[index])
         named = None if self.every is None else Surroundings.of(annotations, self.world.region_names)
-        return scene, find_places(annotations, floor), named
+        return scene, find_places(annotations, floor, seen_from_m=self.world.seen_from_m), named
 
 
 class RenderedFrames(pl.LightningDataModule):
     """`Frames` of train scenes, new ones each epoch, and a fixed set of val scenes.
 
-    `repaint` is the share of train frames whose surfaces get other colours, see `data.batches.repaint`.
+    `repaint` is the share of train frames whose surfaces get other colours, in worlds that have such surfaces.
     `num_workers=0` renders in this process on all cores, which suits training on the CPU. With a GPU, one worker
     renders while the GPU learns.
     """
@@ -244,14 +284,16 @@ class RenderedFrames(pl.LightningDataModule):
         near_objects: float = 0.5,
         num_workers: int = 0,
         camera: Camera | None = None,
+        scenes_at_once: int = 8,
         surroundings_every: int | None = None,
         repaint: float = 0.0,
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
-        self.near_objects, self.camera = near_objects, camera or Camera()
-        self.surroundings_every, self.repaint = surroundings_every, Repaint(repaint) if repaint else None
+        self.near_objects, self.camera, self.scenes_at_once = near_objects, camera or Camera(), scenes_at_once
+        surfaces = source.world.repainted
+        self.surroundings_every, self.repaint = surroundings_every, Repaint(repaint, surfaces) if surfaces else None
         self._train: Frames | None = None
         self._val: Frames | None = None
 
@@ -282,6 +324,7 @@ class RenderedFrames(pl.LightningDataModule):
             seed=seed,
             camera=self.camera,
             near_objects=self.near_objects,
+            scenes_at_once=self.scenes_at_once,
             part=slice(self.trainer.global_rank, None, self.trainer.world_size),
             surroundings_every=self.surroundings_every,
             repaint=self.repaint if split == "train" else None,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64, UInt8, UInt16
 
-from eqa.envs.annotations import PALETTE, Annotations
+from eqa.envs.annotations import PALETTE, Annotations, Thing
 from eqa.envs.navigation.occupancy import fill_polygon
 from eqa.envs.rendering.camera import Camera
 
@@ -45,7 +45,7 @@ class Surroundings:
         color, room = np.full((2, 1 + max((t.id for t in annotations.things), default=0)), UNNAMED, np.uint8)
         for thing in annotations.things:
             color[thing.id] = _place(COLORS, thing.color)
-            room[thing.id] = rooms[thing.region] if thing.region >= 0 else UNNAMED
+            room[thing.id] = _place_of(thing, annotations, region_names)
         return cls(color, room, (float(low[0]), float(low[1])), grid)
 
     def rooms_at(self, x: Float64[np.ndarray, "*S"], z: Float64[np.ndarray, "*S"]) -> UInt8[np.ndarray, "*S"]:
@@ -70,6 +70,14 @@ class Surroundings:
         x, z = points(poses, far.astype(np.float64), camera, every=every)
         room = np.where(things > 0, self.room[things], self.rooms_at(x, z))
         return self.color[things], np.where(far > 0, room, np.uint8(UNNAMED))
+
+
+def _place_of(thing: Thing, annotations: Annotations, region_names: Sequence[str]) -> int:
+    """The last word of a thing's label, such as a shop's kind; for others, the region that it is in."""
+    written = _place(region_names, thing.label.split()[-1].lower()) if thing.label else UNNAMED
+    if written != UNNAMED or thing.region < 0:
+        return written
+    return _place(region_names, annotations.regions[thing.region].name)
 
 
 def _place(names: Sequence[str], name: str | None) -> int:

@@ -1,4 +1,4 @@
-"""`Repaint`: other colours for the walls, floors, ceilings and doors of some frames, for encoders that learn from them.
+"""`Repaint`: other colours for surfaces of some frames, such as walls, for encoders that learn from them.
 
 Generated houses have the surfaces of their generator, so an encoder can know a room by its floor and a wall by its
 tint. Homes of people have others (domain randomisation; Tobin et al. 2017). Light and shade stay; texture is kept in
@@ -28,7 +28,7 @@ class Repaint:
     """
 
     share: float
-    classes: Sequence[str] = ("wall", "floor", "ceiling", "door")
+    classes: Sequence[str]
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:

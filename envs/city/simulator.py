@@ -31,6 +31,7 @@ from eqa.envs.city.build import build_scene
 from eqa.envs.city.city import CITY_ACTIONS, CLASSES, FIRST_THING, LOWEST_M, City
 from eqa.envs.city.flights import FlightPlanner, distance_field, distances_at, shortest_flights
 from eqa.envs.city.generator import generate_city, identity_of, parse_city_id
+from eqa.envs.city.names import SHOP_KINDS
 from eqa.envs.episode import PLAN, Pose
 from eqa.envs.navigation.field_rows import FieldRows
 from eqa.envs.navigation.floor import FORWARD, LEFT, RIGHT, Floor, side_by_side
@@ -65,8 +66,8 @@ class CityWorld:
     """
 
     coordinate_frames, scenes_at_once = ("city",), None
-    class_names, region_names = CLASSES, ("block", "park", "street")
-    first_thing, first_asked = FIRST_THING, FIRST_THING
+    class_names, region_names = CLASSES, ("block", "park", "street", *(kind.lower() for kind in SHOP_KINDS))
+    first_thing, first_asked, seen_from_m, repainted = FIRST_THING, FIRST_THING, (3.0, 16.0), ()
 
     def __init__(self, *, seed: int, camera: Camera | None = None, actions: ActionSet = CITY_ACTIONS) -> None:
         self.seed, self.camera, self.actions = seed, camera or CITY_CAMERA, actions

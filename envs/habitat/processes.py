@@ -176,8 +176,8 @@ class Scenes:
     def ask(self, questions: Sequence[Question]) -> None:
         """Asks until all questions have their answers, scenes side by side.
 
-        What other threads ask meanwhile is asked together, next. ValueError for what a scene refuses. SceneFailed for a
-        question at which two processes have died or hung.
+        Questions of other threads that come meanwhile are asked together, next. ValueError for what a scene refuses.
+        SceneFailed for a question at which two processes have died or hung.
         """
         mine = dict.fromkeys(questions)
         self._asked.update(mine)

@@ -109,6 +109,7 @@ def facts_of_run(source: FrameSource, configuration: dict) -> dict:
         "commit": commit(),
         "seed": configuration["seed"],
         "num_houses": len(scene_ids["train"]),
+        "places": source.places,
         "generator": source.origin,
         "near_objects": f"{stage['near_objects']:.0%}",
         "batch_size": stage["batch_size"],

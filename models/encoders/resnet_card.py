@@ -29,7 +29,7 @@ the file. This page is written by `models/encoders/resnet_card.py`; do not edit 
 | command | `{command}` |
 | commit | {commit} |
 | seed | {seed} |
-| data | frames of random places in {num_houses} train houses of `{generator}`, {near_objects} of them looking at an object, {repainted} with other colours of walls, floors, ceilings and doors |
+| data | frames of random places in {num_houses} train {places} of `{generator}`, {near_objects} of them looking at an object, {repainted} |
 | began with | {start} |
 | frames seen | {frames_seen:,} in batches of {batch_size} |
 | optimiser | Adam, one-cycle schedule, learning rate {lr:g} at its top |
@@ -94,7 +94,7 @@ class ResidualExport:
             "name": self.weights.stem,
             "start": module.hparams["start"] or "random weights",
             "measured_frames": len(frames) * BATCH_SIZE,
-            "repainted": f"{stage.get('repaint', 0):.0%}",
+            "repainted": _repainted(self.source.world, stage.get("repaint", 0)),
             "num_scenes": {split: len(ids) for split, ids in scene_ids.items()},
             "every": stage["surroundings_every"],
         }
@@ -105,6 +105,13 @@ class ResidualExport:
             with atomic_write(place / f"{self.weights.stem}.md") as aside:
                 aside.write_text(card)
         return {f"{split}/{name}": value for split, naming in found.items() for name, value in naming.summary().items()}
+
+
+def _repainted(world: DrawnWorld, share: float) -> str:
+    """A card's words about surfaces in other colours."""
+    if not world.repainted or not share:
+        return "all as they are"
+    return f"{share:.0%} with other colours of " + ", ".join(f"{name}s" for name in world.repainted)
 
 
 def place_names(module: ResidualPretraining, world: DrawnWorld) -> PlaceNames:

@@ -45,6 +45,7 @@ class DrawnBoxes(BoxWorld):
     """Implements `DrawnWorld`: the ground and the box are cubes, flat and high."""
 
     class_names, first_thing, first_asked, region_names = ("sky", "ground", "box"), 2, 2, tuple(SIDES)
+    seen_from_m, repainted = None, ()
 
     def drawable(self, scene_id: str) -> tuple[Scene, Annotations, Floor]:
         x, z = center(scene_id)
@@ -73,7 +74,8 @@ class DrawnBoxes(BoxWorld):
 
 
 def frames() -> RenderedFrames:
-    source = SimpleNamespace(world=DrawnBoxes(), scene_ids=dict.fromkeys(("train", "val"), SCENES), origin="a test")
+    scene_ids = dict.fromkeys(("train", "val"), SCENES)
+    source = SimpleNamespace(world=DrawnBoxes(), scene_ids=scene_ids, origin="a test", places="boxes")
     assert isinstance(source, FrameSource) and isinstance(source.world, DrawnWorld)
     data = RenderedFrames(
         source,

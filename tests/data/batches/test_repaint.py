@@ -38,6 +38,6 @@ def test_a_share_of_the_frames_is_repainted_and_a_seed_gives_the_same_colours() 
 
 def test_a_wrong_share_and_a_class_that_the_world_lacks_are_refused() -> None:
     with pytest.raises(ValueError, match=r"repaint.share: expected a share from 0 to 1, got 2"):
-        Repaint(2)
+        Repaint(2, ("wall",))
     with pytest.raises(ValueError, match=r"repaint.classes: expected .* got \['curb'\]"):
         painted(1.0, 0, ("curb",))

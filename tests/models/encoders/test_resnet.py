@@ -151,7 +151,7 @@ class Source:
     """Scenes by split, as `GeneratedEQA` has them."""
 
     def __init__(self) -> None:
-        self.world, self.origin = HouseWorld(small_house), "by hand"
+        self.world, self.origin, self.places = HouseWorld(small_house), "by hand", "houses"
         self.scene_ids = {split: [f"{split}-{i}" for i in range(2)] for split in ("train", "test", "human")}
 
 
