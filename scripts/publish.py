@@ -5,6 +5,10 @@
     python scripts/publish.py questions ~/.cache/eqa/questions/d9a8f1e9136c.jsonl      # published/questions
     python scripts/publish.py agent runs/il --push somebody/pacman-q                   # and sends it to the hub
 
+The package's own agent has no copy of the package's encoder:
+
+    python scripts/publish.py agent runs/il --out models/weights/pacman_q --share models/weights/residual.safetensors
+
 `NeuralAgent.from_pretrained("somebody/pacman-q")`, or `eval.py checkpoint=published/agent`, reads the agent again. The
 package's own are models/weights/pacman_q and data/questions/published (--out). Rounding to float16 can change an action
 here and there; so play the folder with eval.py, and publish again with the --results.
@@ -24,7 +28,7 @@ from eqa.data.questions.storage import read_header
 from eqa.envs.files import atomic_write
 from eqa.envs.progress import console
 from eqa.envs.reading import named, parsed, read_text
-from eqa.models.agents.neural import NeuralAgent
+from eqa.models.agents.neural import NeuralAgent, share_encoder
 from eqa.models.evaluation.question_tables import blind_of, overview
 
 AGENT_CARD = """---
@@ -35,7 +39,7 @@ tags: [embodied-question-answering, navigation, imitation-learning]
 # {name}
 
 The agent walks in a house that it has never seen until it can answer a question about it ("what color is the sofa in the
-living room?"). `eqa` reads it; weights are float16, {megabytes:.1f} MB with the encoder's.
+living room?"). `eqa` reads it; weights are float16, {megabytes:.1f} MB {with_encoder}.
 
 ```python
 from eqa.models.agents.neural import NeuralAgent
@@ -120,11 +124,14 @@ def agent(arguments: argparse.Namespace) -> None:
     trained.config = json.loads(json.dumps(trained.config).replace(folder, Path(folder).name))  # it exists here only
     out = arguments.out = arguments.out or Path("published/agent")
     trained.save_pretrained(out)
+    if arguments.share:
+        share_encoder(out, arguments.share)
     parts = trained.navigator, trained.answerer, trained.encoder
     card = AGENT_CARD.format(
         name=trained.name,
         out=out.as_posix(),
         megabytes=(out / "model.safetensors").stat().st_size / 1e6,
+        with_encoder=f"beside the encoder's, {arguments.share}" if arguments.share else "with the encoder's",
         words=len(trained.vocabulary.words),
         answers=len(trained.vocabulary.answers),
         height_px=trained.encoder.height_px,
@@ -180,6 +187,7 @@ def _arguments() -> argparse.Namespace:
         kind.add_argument("--push", metavar="NAME", help="repository of the hub, which is made if it is missing")
         if publish is agent:
             kind.add_argument("--results", type=Path, help="folder of eval.py, for the table (default: the run's)")
+            kind.add_argument("--share", metavar="WEIGHTS", help="the package's file that has the encoder's weights")
     return parser.parse_args()
 
 

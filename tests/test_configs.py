@@ -138,6 +138,8 @@ def test_a_world_of_cities_brings_its_data_unless_others_are_typed(config: str) 
     experiment = ["+experiment=il"] * (config == "train")
     cfg = composed(config, ["env=city", "scale=tiny", *experiment])
     assert cfg.data._target_.endswith("GeneratedCityEQA") and dict(cfg.data.cities) == dict(cfg.scale.cities)
+    assert cfg.data.encode.weights == cfg.encoder == "models/weights/city.safetensors"
+    assert composed(config, ["env=city", "encoder=other", *experiment]).data.encode.weights == "other"
     check_settings(cfg)
     typed = composed(config, ["env=city", "data=cityeqa", f"data.path={__file__}", *experiment])
     assert typed.data._target_.endswith("CityEQA") and "City" in typed.env._target_

@@ -46,6 +46,7 @@ class DrawnWorld(Protocol):
     first_asked: int  # from it on things that questions are about
     region_names: Sequence[str]  # all names that regions may have, and places of things with a label
     seen_from_m: tuple[float, float] | None  # things are looked at from so far round them; None: within their region
+    loaded_at_once: int  # scenes that are loaded together, at most
     repainted: Sequence[str]  # classes of surfaces that have other colours in other places, see `data.batches.repaint`
 
     def drawable(self, scene_id: str) -> tuple[Scene, Annotations, Floor]:
@@ -169,10 +170,9 @@ class Frames(IterableDataset):
     - with `surroundings_every=k` color_id and room_id (B, H/k, W/k) uint8, for the pixels of
       `data.batches.pixel_labels.sampled`.
 
-    A few scenes are loaded at a time and give a few batches each; all scenes are used before one is used again. Loading
-    a city takes a quarter of a second, so they are best loaded all at once. With several workers, each takes every n-th
-    group of scenes. Only `part` of each batch is drawn, for one of several processes. `repaint` gives surfaces of some
-    frames other colours.
+    A few scenes are loaded at a time and give a few batches each; all scenes are used before one is used again. They
+    stay loaded if they are all that there are. With several workers, each takes every n-th group of scenes. Only `part`
+    of each batch is drawn, for one of several processes. `repaint` gives surfaces of some frames other colours.
     """
 
     def __init__(
@@ -185,7 +185,6 @@ class Frames(IterableDataset):
         seed: Sequence[int],
         camera: Camera | None = None,
         near_objects: float = 0.5,
-        scenes_at_once: int = 8,
         batches_at_once: int = 8,
         part: slice = slice(None),
         surroundings_every: int | None = None,
@@ -198,7 +197,7 @@ class Frames(IterableDataset):
         self.world, self.scene_ids = world, list(scene_ids)
         self.num_batches, self.batch_size, self.seed = num_batches, batch_size, list(seed)
         self.camera, self.near_objects = camera or Camera(), near_objects
-        self.scenes_at_once, self.batches_at_once = min(scenes_at_once, len(scene_ids)), batches_at_once
+        self.scenes_at_once, self.batches_at_once = min(world.loaded_at_once, len(scene_ids)), batches_at_once
         self.part, self.every, self.repaint = part, surroundings_every, repaint
         if repaint is not None:
             repaint.numbers(world.class_names)
@@ -284,14 +283,13 @@ class RenderedFrames(pl.LightningDataModule):
         near_objects: float = 0.5,
         num_workers: int = 0,
         camera: Camera | None = None,
-        scenes_at_once: int = 8,
         surroundings_every: int | None = None,
         repaint: float = 0.0,
     ) -> None:
         super().__init__()
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
-        self.near_objects, self.camera, self.scenes_at_once = near_objects, camera or Camera(), scenes_at_once
+        self.near_objects, self.camera = near_objects, camera or Camera()
         surfaces = source.world.repainted
         self.surroundings_every, self.repaint = surroundings_every, Repaint(repaint, surfaces) if surfaces else None
         self._train: Frames | None = None
@@ -324,7 +322,6 @@ class RenderedFrames(pl.LightningDataModule):
             seed=seed,
             camera=self.camera,
             near_objects=self.near_objects,
-            scenes_at_once=self.scenes_at_once,
             part=slice(self.trainer.global_rank, None, self.trainer.world_size),
             surroundings_every=self.surroundings_every,
             repaint=self.repaint if split == "train" else None,

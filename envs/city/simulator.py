@@ -68,6 +68,7 @@ class CityWorld:
     coordinate_frames, scenes_at_once = ("city",), None
     class_names, region_names = CLASSES, ("block", "park", "street", *(kind.lower() for kind in SHOP_KINDS))
     first_thing, first_asked, seen_from_m, repainted = FIRST_THING, FIRST_THING, (3.0, 16.0), ()
+    loaded_at_once = 16  # loading takes a quarter of a second each
 
     def __init__(self, *, seed: int, camera: Camera | None = None, actions: ActionSet = CITY_ACTIONS) -> None:
         self.seed, self.camera, self.actions = seed, camera or CITY_CAMERA, actions

@@ -78,7 +78,7 @@ class HouseWorld:
     actions, coordinate_frames, scenes_at_once = HOUSE_ACTIONS, ("house",), None
     class_names, region_names = CLASSES, tuple(room_rules()["types"])
     first_thing, first_asked, seen_from_m = len(BUILDING), len(CLASSES) - len(QUERYABLE), None
-    repainted = "wall", "floor", "ceiling", "door"
+    repainted, loaded_at_once = ("wall", "floor", "ceiling", "door"), 8
 
     def __init__(
         self, house: Callable[[str], House], *, identity: str = "houses", camera: Camera | None = None

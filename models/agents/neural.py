@@ -2,7 +2,8 @@
 
 An agent is kept in two forms. A run's checkpoint (`save`) has its weights as they were learned, for evaluation and for
 learning on. A published folder (`save_pretrained`, `push_to_hub`) has them in float16, as safetensors beside a
-`config.json` and a card, and half of the size. `load` reads both.
+`config.json` and a card, and half of the size. `load` reads both. An agent that the package brings shares its encoder
+with the package (`share_encoder`).
 
 Axes: B frames, H W frame, F features.
 """
@@ -22,7 +23,7 @@ from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
 from eqa.models.answerers.naming import NamingAnswerer
 from eqa.models.answerers.spatial_attention import SpatialAttentionAnswerer
-from eqa.models.encoders.cnn import Encoder, FrozenEncoder
+from eqa.models.encoders.cnn import Encoder, FrozenEncoder, load_encoder
 from eqa.models.encoders.imagenet import Backbone, FrozenBackbone
 from eqa.models.encoders.resnet import FrozenResidualEncoder, ResidualEncoder
 from eqa.models.navigators.action_selection import checked_odds
@@ -44,12 +45,31 @@ FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a published folder
+SHARED = "weights"  # of a part that is described: the package's file that has them
 
 
 def file_of_weights(path: str | Path) -> Path:
     """The file with the weights of an agent that `NeuralAgent.load` reads from `path`."""
     found = here_or_packaged(str(path))
     return found / WEIGHTS if found.is_dir() else found
+
+
+def share_encoder(folder: Path, packaged: str) -> None:
+    """Takes the encoder's weights out of a published folder, as the package has the same ones in a file.
+
+    ValueError if they are not the same.
+    """
+    agent, state = NeuralAgent.load(folder), load_encoder(here_or_packaged(packaged)).state_dict()
+    own = agent.encoder.state_dict()
+    if own.keys() != state.keys() or any(not torch.equal(own[name].half(), x.half()) for name, x in state.items()):
+        raise ValueError(f"{packaged}: expected the weights of the agent's encoder in {folder}, got others")
+    weights = safetensors.torch.load_file(folder / WEIGHTS)
+    document = parsed(read_text(folder / CONFIG, "record"))
+    document["agent"]["modules"]["encoder"][SHARED] = packaged
+    with atomic_write(folder / WEIGHTS) as aside:
+        safetensors.torch.save_file({k: x for k, x in weights.items() if not k.startswith("encoder.")}, aside)
+    with atomic_write(folder / CONFIG) as aside:
+        aside.write_text(json.dumps(document, indent=1) + "\n")
 
 
 class NeuralAgent(
@@ -160,6 +180,8 @@ class NeuralAgent(
         with named(folder / CONFIG, "damaged or of another version", REMEDY):
             for name, module in document.get("modules", {}).items():
                 own = {key.removeprefix(f"{name}."): x for key, x in weights.items() if key.startswith(f"{name}.")}
+                if SHARED in module:
+                    own = load_encoder(here_or_packaged(module.pop(SHARED))).state_dict()
                 module["state"] = {key: x.float() if x.is_floating_point() else x for key, x in own.items()}
         return cls._described(folder / CONFIG, document)
 

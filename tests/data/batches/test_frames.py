@@ -45,7 +45,7 @@ class DrawnBoxes(BoxWorld):
     """Implements `DrawnWorld`: the ground and the box are cubes, flat and high."""
 
     class_names, first_thing, first_asked, region_names = ("sky", "ground", "box"), 2, 2, tuple(SIDES)
-    seen_from_m, repainted = None, ()
+    seen_from_m, repainted, loaded_at_once = None, (), 8
 
     def drawable(self, scene_id: str) -> tuple[Scene, Annotations, Floor]:
         x, z = center(scene_id)

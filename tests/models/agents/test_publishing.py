@@ -11,7 +11,8 @@ import torch
 from eqa.data.questions.published import PACKAGED, published_questions
 from eqa.data.vocabulary import Vocabulary
 from eqa.models.agents import neural
-from eqa.models.agents.neural import NeuralAgent, file_of_weights
+from eqa.models.agents.neural import NeuralAgent, file_of_weights, share_encoder
+from eqa.models.encoders.cnn import save_encoder
 from eqa.models.encoders.features import FeatureExtractor
 from tests.helpers.toy_room import ToyRooms, untrained_agent
 
@@ -60,6 +61,18 @@ def test_the_hub_s_copy_of_it_is_read_from_its_snapshot(agent, tmp_path, monkeyp
     assert asked["repository"] == "somebody/agent" and asked["revision"] == "v1"
 
 
+def test_an_agent_may_share_its_encoder_with_the_package(agent, tmp_path) -> None:
+    save_encoder(agent.encoder, tmp_path / "encoder.safetensors", half=True)
+    agent.save_pretrained(tmp_path / "agent")
+    before = file_of_weights(tmp_path / "agent").stat().st_size
+    share_encoder(tmp_path / "agent", str(tmp_path / "encoder.safetensors"))
+    assert_published(NeuralAgent.load(tmp_path / "agent"), agent)
+    encoder_size = 2 * sum(x.numel() for x in agent.encoder.parameters())
+    assert before - file_of_weights(tmp_path / "agent").stat().st_size >= encoder_size
+    with pytest.raises(ValueError, match="expected the weights of the agent's encoder"):
+        share_encoder(tmp_path / "agent", "models/weights/residual.safetensors")
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -87,8 +100,10 @@ def test_the_packaged_agent_fits_the_packaged_questions_and_encoder() -> None:
     agent = NeuralAgent.load("models/weights/pacman_q")
     header = json.loads((PACKAGED / "header.json").read_text())
     questions = published_questions(header["configuration"])
-    remedy = "python train.py +experiment=il, then python scripts/publish.py agent RUN --out models/weights/pacman_q"
+    shared = "models/weights/residual.safetensors"
+    publish = f"python scripts/publish.py agent RUN --out models/weights/pacman_q --share {shared}"
+    remedy = f"python train.py +experiment=il, then {publish}"
     assert agent.vocabulary == Vocabulary.of(questions.episodes["train"]), remedy
-    encoder = FeatureExtractor.from_weights("models/weights/residual.safetensors", precision="float32")
+    encoder = FeatureExtractor.from_weights(shared, precision="float32")
     assert FeatureExtractor(agent.encoder, precision="float32").identity == encoder.identity, remedy
     assert file_of_weights("models/weights/pacman_q").stat().st_size < 10e6

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from eqa.data.vocabulary import Vocabulary
+from eqa.envs.city.simulator import CityWorld
+from eqa.envs.house.simulator import HouseWorld
 from eqa.models.encoders.cnn import load_encoder, save_encoder
 from eqa.models.encoders.features import FeatureExtractor
 from eqa.models.encoders.place_names import NameReader, PlaceNames, words_of
@@ -74,8 +76,7 @@ def test_an_encoder_without_names_and_a_layer_of_another_size_are_refused():
         PlaceNames(CLASSES, COLORS, ROOMS, torch.zeros(9, 5), torch.zeros(9))
 
 
-def test_the_shipped_weights_name_the_classes_of_the_houses():
-    from eqa.envs.house.simulator import HouseWorld
-
-    names = FeatureExtractor.from_weights("models/weights/residual.safetensors").place_names
-    assert names.classes == tuple(HouseWorld.class_names) and names.rooms == tuple(HouseWorld.region_names)
+@pytest.mark.parametrize(("weights", "world"), [("residual", HouseWorld), ("city", CityWorld)])
+def test_the_shipped_weights_name_the_classes_of_their_world(weights: str, world: type) -> None:
+    names = FeatureExtractor.from_weights(f"models/weights/{weights}.safetensors").place_names
+    assert names.classes == tuple(world.class_names) and names.rooms == tuple(world.region_names)

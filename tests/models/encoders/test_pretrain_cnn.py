@@ -77,8 +77,9 @@ def test_frames_are_a_function_of_the_seed_and_fit_the_class_list():
     assert 0.5 < first[0]["depth"][first[0]["depth"] > 0].median() < 5
 
 
-def test_every_house_comes_by_before_one_comes_again():
-    frames = some_frames(scenes_at_once=2)
+def test_every_house_comes_by_before_one_comes_again(monkeypatch):
+    monkeypatch.setattr(HouseWorld, "loaded_at_once", 2)
+    frames = some_frames()
     order = [i for group in range(6) for i in frames._group(group)]
     assert all(sorted(order[i : i + 3]) == [0, 1, 2] for i in range(0, 12, 3))
     assert len({tuple(order[i : i + 3]) for i in range(0, 12, 3)}) > 1
