@@ -311,6 +311,7 @@ class AnswererData(pl.LightningDataModule):
             "feature_size": self.trains[0].demos.features.shape[1],
             "map_shape": list(self.source.encode.map_shape),
             "name_counts": None if names is None else list(names.counts),
+            "asks_colors": names is not None and not set(names.colors).isdisjoint(words),
         }
 
     def train_dataloader(self) -> DataLoader:

@@ -1,9 +1,10 @@
 """`NamingAnswerer`: reads the answer off the names that the encoder gives to places.
 
 The encoder was trained to name the class, colour and room of each place. The question says which class and room to look
-for. Attention over the places of all frames follows how sure the encoder is of these names. The names that the attended
-places have are the answer: a colour, a room or a thing. It begins with the encoder's own names, so it answers before it
-has learned; learning adjusts what each word looks for, how sharply, in which frames, and what each name says.
+for, and in cities which colour: "a shop with a red sign". Attention over the places of all frames follows how sure the
+encoder is of these names. The names that the attended places have are the answer: a colour, a room or a thing. It
+begins with the encoder's own names, so it answers before it has learned; learning adjusts what each word looks for, how
+sharply, in which frames, and what each name says.
 
 Axes: B questions, T frames, H rows and W columns of a map, F features, L words, A answers, P places of all frames,
 C features of a place, N names.
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from eqa.data.vocabulary import Vocabulary
 from eqa.models.encoders.features import checked_map_shape
-from eqa.models.encoders.place_names import NameReader, PlaceNames
+from eqa.models.encoders.place_names import NameReader, PlaceNames, words_of
 from eqa.models.registry import register
 
 LEAST = 1e-4  # a name's probability is no less, so that one place cannot rule it out
@@ -28,8 +29,8 @@ class NamingAnswerer(nn.Module):
     """Attends over the places of the last `num_frames` frames and of the `earlier_frames` before the last.
 
     `map_shape` is channels, rows and columns of the map, `name_counts` the numbers of the encoder's classes, colours
-    and rooms. The interface is that of `Answerer`. ValueError for an encoder without names and for features of another
-    shape.
+    and rooms. `asks_colors` is for questions that tell a thing by its colour. The interface is that of `Answerer`.
+    ValueError for an encoder without names and for features of another shape.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class NamingAnswerer(nn.Module):
         *,
         map_shape: Sequence[int],
         name_counts: Sequence[int] | None,
+        asks_colors: bool = False,
         num_frames: int | None = 5,
         earlier_frames: Sequence[int] = (),
     ):
@@ -48,7 +50,11 @@ class NamingAnswerer(nn.Module):
         self.channels = self.map_shape[0]
         self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
         self.names = NameReader(vocabulary_size, self.channels, name_counts)
-        self.sharpness = nn.Parameter(torch.tensor([1.0, 0.5]))  # of the class asked for, and of the room
+        self.asked_color = nn.Parameter(torch.zeros(vocabulary_size, self.names.counts[1])) if asks_colors else None
+        of_color = [1.0] if asks_colors else []
+        self.sharpness = nn.Parameter(
+            torch.tensor([1.0, 0.5, *of_color])
+        )  # of the class asked for, the room, the colour
         frames = len({*range(num_frames or 0), *earlier_frames})
         self.when = nn.Parameter(torch.zeros(frames)) if num_frames else None
         self.trust = nn.Parameter(torch.ones(3))  # in classes, colours and rooms
@@ -58,6 +64,8 @@ class NamingAnswerer(nn.Module):
     def begin(self, names: PlaceNames, vocabulary: Vocabulary) -> None:
         """Takes the encoder's names; each speaks for the answer that is called so, and for no other."""
         self.names.begin(names, vocabulary)
+        if self.asked_color is not None:
+            self.asked_color.copy_(words_of(names.colors, vocabulary))
         spoken = [*names.classes, *names.colors, *names.rooms]
         self.said.weight.copy_(torch.tensor([[name == answer for name in spoken] for answer in vocabulary.answers]))
         self.said.bias.zero_()
@@ -96,6 +104,8 @@ class NamingAnswerer(nn.Module):
         asked_class, asked_room = self.names.asked(questions)
         fits = self.sharpness[0] * torch.einsum("bpk,bk->bp", classes, asked_class)
         fits = fits + self.sharpness[1] * torch.einsum("bpr,br->bp", rooms, asked_room)
+        if self.asked_color is not None:
+            fits = fits + self.sharpness[2] * torch.einsum("bpo,bo->bp", colors, self.asked_color[questions].sum(1))
         each = places.shape[1] // features.shape[1]
         if self.when is not None:
             fits = fits + self.when.repeat_interleave(each)

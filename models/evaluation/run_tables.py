@@ -38,10 +38,19 @@ COLUMNS = NAVIGATION + ANSWER
 CITY = (("qaa", "QAA", 1, 2), ("ne_m", "NE", 1, 1), ("ne_l1_m", "NE L1", 1, 1), ("num_steps", "MTS", 1, 1))
 ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("success", "collisions", "rank"))  # fits 80 columns
 
+BESIDE_CITY = ("d_delta", "r_e", "ne_l1_m")  # are left out there beside CityEQA's
+
 
 def columns_of(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> tuple[tuple, ...]:
     """The columns of a table over `rows`: CityEQA's stand behind the others where a row has them."""
     return (*columns, *(column for column in CITY if any(row.get(column[0]) is not None for row in rows)))
+
+
+def _shown(rows: Sequence[dict]) -> tuple[tuple, ...]:
+    """The columns that fit a terminal with 80 columns and a name of 20 letters."""
+    columns = columns_of(rows, ON_SCREEN)
+    with_city = len(columns) > len(ON_SCREEN)
+    return tuple(column for column in columns if not (with_city and column[0] in BESIDE_CITY))
 
 
 def headings(rows: Sequence[dict]) -> list[str]:
@@ -70,9 +79,9 @@ def values_of(rows: Sequence[dict], column: str, **where: object) -> np.ndarray:
     return np.array([v for v in chosen if v is not None], dtype=np.float64)
 
 
-def table_lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> list[list[str]]:
-    """One line for each agent and spawn: the means over its questions, of `columns_of` the rows."""
-    lines, columns = [], columns_of(rows, columns)
+def table_lines(rows: Sequence[dict], columns: Sequence[tuple] | None = None) -> list[list[str]]:
+    """One line for each agent and spawn: the means over its questions, of all `columns_of` the rows by default."""
+    lines, columns = [], columns or columns_of(rows)
     for agent, spawn in dict.fromkeys((row["agent"], row["spawn"]) for row in rows):
         line = [agent, spawn or "-"]
         for name, _, factor, decimals in columns:
@@ -85,11 +94,12 @@ def table_lines(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> lis
 def results_table(rows: Sequence[dict], title: str) -> Table:
     """The paper's Table 1 over `rows`: one line for each agent and spawn, each cell a mean over the same questions."""
     table = Table(title=title, box=box.SIMPLE, padding=0, pad_edge=False)
-    for heading in ["agent", "spawn", *(column[1] for column in columns_of(rows, ON_SCREEN))]:
+    columns = _shown(rows)
+    for heading in ["agent", "spawn", *(column[1] for column in columns)]:
         agent = heading == "agent"  # names wrap if there is no room, so that every number shows
         table.add_column(heading, justify="left" if agent else "right", no_wrap=not agent, overflow="fold")
     before = None
-    for line in table_lines(rows, ON_SCREEN):
+    for line in table_lines(rows, columns):
         if before not in (None, line[0]):
             table.add_section()
         table.add_row("" if line[0] == before else line[0], *line[1:])

@@ -129,6 +129,7 @@ class AnswererImitation(_Imitation):
         feature_size: int,
         map_shape: Sequence[int] | None = None,
         name_counts: Sequence[int] | None = None,
+        asks_colors: bool = False,
         *,
         lr: float = 3e-4,
         optimizer: str = "adam",
@@ -148,6 +149,7 @@ class AnswererImitation(_Imitation):
             "feature_size": feature_size,
             "map_shape": map_shape,
             "name_counts": name_counts,
+            "asks_colors": asks_colors,
         }
         self.answerer = fitting(kind, sizes, options)
         self.register_buffer("weight", torch.ones(()))

@@ -368,7 +368,7 @@ def unknown_arguments(content: Mapping) -> list[str]:
         for name in node.get("options") or {} if kinds else ():
             taken = sorted(
                 set(inspect.signature(kinds[0]).parameters)
-                - {"vocabulary_size", "feature_size", "map_shape", "name_counts", "num_actions"}
+                - {"vocabulary_size", "feature_size", "map_shape", "name_counts", "asks_colors", "num_actions"}
             )
             if name not in taken:
                 wrong.append(f"{path}.options.{name}: expected one of {', '.join(taken)}, got another name")

@@ -19,6 +19,7 @@ from eqa.models.registry import OLD_ARGUMENTS, OLD_CLASSES, OLD_PARTS, describe,
 
 MADE = {
     "pacman": lambda: Pacman(9, 6, planner_hidden=8),
+    "naming colours": lambda: NamingAnswerer(9, 3, 6, map_shape=[1, 2, 3], name_counts=[3, 2, 2], asks_colors=True),
     "naming": lambda: NamingAnswerer(9, 3, 6, map_shape=[1, 2, 3], name_counts=[3, 2, 2], earlier_frames=[7]),
     "reactive": lambda: Reactive(9, 6),
     "lstm": lambda: Lstm(9, 6, hidden_size=8),

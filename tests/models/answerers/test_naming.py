@@ -53,6 +53,23 @@ def view(*things: tuple[str, str, str]) -> torch.Tensor:
     return maps.flatten(1)
 
 
+def test_a_question_that_tells_a_thing_by_its_colour_is_answered_from_that_one():
+    vocabulary = Vocabulary.of_pairs(
+        [("what room is the red sofa in?", "kitchen"), ("what room is the blue sofa in?", "bedroom")]
+    )
+    answerer = NamingAnswerer(len(vocabulary.words), 2, SIZE, map_shape=MAP, name_counts=NAMES.counts, asks_colors=True)
+    answerer.begin(NAMES, vocabulary)
+    features = view(("sofa", "blue", "kitchen"), ("sofa", "red", "bedroom"), ("bed", "red", "kitchen"))
+    asked = torch.from_numpy(
+        vocabulary.encode_batch(["what room is the red sofa in?", "what room is the blue sofa in?"])
+    )
+    attended = answerer.attended(features.expand(2, -1, -1), asked)[:, -1].flatten(1)
+    assert attended.argmax(1).tolist() == [1, 0] and (attended.max(1).values > 0.9).all()
+    without = NamingAnswerer(len(vocabulary.words), 2, SIZE, map_shape=MAP, name_counts=NAMES.counts)
+    without.begin(NAMES, vocabulary)
+    assert torch.equal(*without.attended(features.expand(2, -1, -1), asked))
+
+
 def test_it_answers_from_names_before_it_has_learned():
     features = view(("sofa", "blue", "kitchen"), ("bed", "red", "bedroom"), ("sofa", "red", "bedroom"))
     asked = questions(

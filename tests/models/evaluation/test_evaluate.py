@@ -363,12 +363,14 @@ def test_tables_hold_plain_means_and_intervals_around_them(rows: list[dict], tmp
     json.dumps(rows)
 
 
-def test_a_long_name_leaves_every_number_of_a_table_to_be_read(rows: list[dict]) -> None:
-    long = [row | {"agent": "somebody who walks on and on, then looks about"} for row in of(rows, "forward")]
+@pytest.mark.parametrize("of_city", [{}, {"qaa": 4.9, "ne_m": 99.9, "ne_l1_m": 99.9, "num_steps": 9}])
+def test_a_long_name_leaves_every_number_of_a_table_to_be_read(rows: list[dict], of_city: dict) -> None:
+    long = [row | {"agent": "somebody who walks on and on, then looks about"} | of_city for row in of(rows, "forward")]
     narrow = Console(width=80, record=True, file=io.StringIO())
     narrow.print(results_table(long, "a title"))
     text = narrow.export_text()
-    assert "…" not in text and f"{np.mean([r['d_T'] for r in long if r['spawn'] == 'T-10']):.2f}" in text
+    assert "…" not in text and "somebo" in text
+    assert f"{np.mean([r['d_T'] for r in long if r['spawn'] == 'T-10']):.2f}" in text
 
 
 def test_an_answer_of_another_kind_is_never_given(evaluation: Evaluation) -> None:
