@@ -139,6 +139,8 @@ def test_a_world_of_cities_brings_its_data_unless_others_are_typed(config: str) 
     cfg = composed(config, ["env=city", "scale=tiny", *experiment])
     assert cfg.data._target_.endswith("GeneratedCityEQA") and dict(cfg.data.cities) == dict(cfg.scale.cities)
     assert cfg.data.encode.weights == cfg.encoder == "models/weights/city.safetensors"
+    if config == "train":
+        assert cfg.stages.answerer.data.num_frames == cfg.stages.answerer.model.options.num_frames == 1
     assert composed(config, ["env=city", "encoder=other", *experiment]).data.encode.weights == "other"
     check_settings(cfg)
     typed = composed(config, ["env=city", "data=cityeqa", f"data.path={__file__}", *experiment])
