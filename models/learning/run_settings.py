@@ -179,6 +179,8 @@ RULES: dict[str, Rule] = {
     "stages.*.data.rewards.graded": FLAG,
     "stages.*.data.rewards.*": number(0, 1e6),
     "stages.*.data.min_active_share": number(0, 1, without=[1]),
+    "answer_from.num_frames": whole(1),
+    "answer_from.earlier_frames.*": whole(1),
     "stages.*.data.num_frames": whole(1).or_null,
     "stages.*.earlier_frames.*": whole(1),
     "stages.*.data.inflection": FLAG,
