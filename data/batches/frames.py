@@ -290,8 +290,8 @@ class RenderedFrames(pl.LightningDataModule):
         self.source, self.batch_size, self.seed, self.num_workers = source, batch_size, seed, num_workers
         self.batches_per_epoch, self.val_batches = batches_per_epoch, val_batches
         self.near_objects, self.camera = near_objects, camera or Camera()
-        surfaces = source.world.repainted
-        self.surroundings_every, self.repaint = surroundings_every, Repaint(repaint, surfaces) if surfaces else None
+        self.surroundings_every, surfaces = surroundings_every, source.world.repainted
+        self.repaint = Repaint(repaint, surfaces) if repaint and surfaces else None
         self._train: Frames | None = None
         self._val: Frames | None = None
 

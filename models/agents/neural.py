@@ -66,10 +66,10 @@ def share_encoder(folder: Path, packaged: str) -> None:
     weights = safetensors.torch.load_file(folder / WEIGHTS)
     document = parsed(read_text(folder / CONFIG, "record"))
     document["agent"]["modules"]["encoder"][SHARED] = packaged
+    with atomic_write(folder / CONFIG) as aside:  # first: a copy that is still there does no harm
+        aside.write_text(json.dumps(document, indent=1) + "\n")
     with atomic_write(folder / WEIGHTS) as aside:
         safetensors.torch.save_file({k: x for k, x in weights.items() if not k.startswith("encoder.")}, aside)
-    with atomic_write(folder / CONFIG) as aside:
-        aside.write_text(json.dumps(document, indent=1) + "\n")
 
 
 class NeuralAgent(

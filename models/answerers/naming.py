@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from eqa.data.vocabulary import Vocabulary
 from eqa.models.encoders.features import checked_map_shape
-from eqa.models.encoders.place_names import NameReader, PlaceNames, words_of
+from eqa.models.encoders.place_names import NameReader, PlaceNames
 from eqa.models.registry import register
 
 LEAST = 1e-4  # a name's probability is no less, so that one place cannot rule it out
@@ -49,12 +49,9 @@ class NamingAnswerer(nn.Module):
         self.map_shape = checked_map_shape(map_shape, feature_size)
         self.channels = self.map_shape[0]
         self.num_frames, self.earlier_frames = num_frames, tuple(earlier_frames)
-        self.names = NameReader(vocabulary_size, self.channels, name_counts)
-        self.asked_color = nn.Parameter(torch.zeros(vocabulary_size, self.names.counts[1])) if asks_colors else None
-        of_color = [1.0] if asks_colors else []
-        self.sharpness = nn.Parameter(
-            torch.tensor([1.0, 0.5, *of_color])
-        )  # of the class asked for, the room, the colour
+        self.names = NameReader(vocabulary_size, self.channels, name_counts, asks_colors=asks_colors)
+        sharpness = [1.0, 0.5, 1.0] if asks_colors else [1.0, 0.5]  # of the class asked for, the room, the colour
+        self.sharpness = nn.Parameter(torch.tensor(sharpness))
         frames = len({*range(num_frames or 0), *earlier_frames})
         self.when = nn.Parameter(torch.zeros(frames)) if num_frames else None
         self.trust = nn.Parameter(torch.ones(3))  # in classes, colours and rooms
@@ -64,8 +61,6 @@ class NamingAnswerer(nn.Module):
     def begin(self, names: PlaceNames, vocabulary: Vocabulary) -> None:
         """Takes the encoder's names; each speaks for the answer that is called so, and for no other."""
         self.names.begin(names, vocabulary)
-        if self.asked_color is not None:
-            self.asked_color.copy_(words_of(names.colors, vocabulary))
         spoken = [*names.classes, *names.colors, *names.rooms]
         self.said.weight.copy_(torch.tensor([[name == answer for name in spoken] for answer in vocabulary.answers]))
         self.said.bias.zero_()
@@ -104,8 +99,8 @@ class NamingAnswerer(nn.Module):
         asked_class, asked_room = self.names.asked(questions)
         fits = self.sharpness[0] * torch.einsum("bpk,bk->bp", classes, asked_class)
         fits = fits + self.sharpness[1] * torch.einsum("bpr,br->bp", rooms, asked_room)
-        if self.asked_color is not None:
-            fits = fits + self.sharpness[2] * torch.einsum("bpo,bo->bp", colors, self.asked_color[questions].sum(1))
+        if self.names.asked_color is not None:
+            fits = fits + self.sharpness[2] * torch.einsum("bpo,bo->bp", colors, self.names.asked_colors(questions))
         each = places.shape[1] // features.shape[1]
         if self.when is not None:
             fits = fits + self.when.repeat_interleave(each)

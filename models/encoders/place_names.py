@@ -52,10 +52,13 @@ class NameReader(nn.Module):
     """Logits of names from a place's features, and the names that a question asks for.
 
     `begin` gives it the encoder's layer, which stays as it is, and the vocabulary's words. Learning changes what the
-    words ask for. `name_counts` are numbers of classes, colours and rooms. ValueError without them.
+    words ask for. `name_counts` are numbers of classes, colours and rooms; ValueError without them. With `asks_colors`,
+    words tell colours of things as well.
     """
 
-    def __init__(self, vocabulary_size: int, channels: int, name_counts: Sequence[int] | None):
+    def __init__(
+        self, vocabulary_size: int, channels: int, name_counts: Sequence[int] | None, *, asks_colors: bool = False
+    ):
         super().__init__()
         if name_counts is None:
             raise ValueError(
@@ -66,6 +69,7 @@ class NameReader(nn.Module):
         self.layer = nn.Linear(channels, sum(self.counts)).requires_grad_(False)
         self.asked_class = nn.Parameter(torch.zeros(vocabulary_size, self.counts[0]))
         self.asked_room = nn.Parameter(torch.zeros(vocabulary_size, self.counts[2]))
+        self.asked_color = nn.Parameter(torch.zeros(vocabulary_size, self.counts[1])) if asks_colors else None
 
     @torch.no_grad()
     def begin(self, names: PlaceNames, vocabulary: Vocabulary) -> None:
@@ -74,6 +78,8 @@ class NameReader(nn.Module):
         self.layer.bias.copy_(names.bias)
         self.asked_class.copy_(words_of(names.classes, vocabulary))
         self.asked_room.copy_(words_of(names.rooms, vocabulary))
+        if self.asked_color is not None:
+            self.asked_color.copy_(words_of(names.colors, vocabulary))
 
     def logits(self, places: Float[Tensor, "*axes C"]) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of classes (*axes, K), colours (*axes, O) and rooms (*axes, R)."""
@@ -91,8 +97,16 @@ class NameReader(nn.Module):
 
     def asked(self, questions: Int64[Tensor, "B L"]) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"]]:
         """Weights of the classes and of the rooms that each question asks for."""
-        words = (questions >= len(SPECIALS)).unsqueeze(2)
-        return tuple((table[questions] * words).sum(1) for table in (self.asked_class, self.asked_room))
+        return _added_up(self.asked_class, questions), _added_up(self.asked_room, questions)
+
+    def asked_colors(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B O"]:
+        """Weights of the colours by which each question tells a thing, of a reader with `asks_colors`."""
+        return _added_up(self.asked_color, questions)
+
+
+def _added_up(table: Float[Tensor, "V N"], questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B N"]:
+    """The rows of all words of each question, without padding and other specials."""
+    return (table[questions] * (questions >= len(SPECIALS)).unsqueeze(2)).sum(1)
 
 
 def words_of(names: Sequence[str], vocabulary: Vocabulary) -> Float[Tensor, "V _"]:

@@ -37,8 +37,7 @@ COLUMNS = NAVIGATION + ANSWER
 # CityEQA's, of questions whose source has a judge: QAA, NE, NE as the released code has it, and MTS.
 CITY = (("qaa", "QAA", 1, 2), ("ne_m", "NE", 1, 1), ("ne_l1_m", "NE L1", 1, 1), ("num_steps", "MTS", 1, 1))
 ON_SCREEN = tuple(column for column in COLUMNS if column[0] not in ("success", "collisions", "rank"))  # fits 80 columns
-
-BESIDE_CITY = ("d_delta", "r_e", "ne_l1_m")  # are left out there beside CityEQA's
+OFF_SCREEN = ("d_delta", "r_e", "ne_l1_m")  # left out where CityEQA's columns take their room
 
 
 def columns_of(rows: Sequence[dict], columns: Sequence[tuple] = COLUMNS) -> tuple[tuple, ...]:
@@ -50,7 +49,7 @@ def _shown(rows: Sequence[dict]) -> tuple[tuple, ...]:
     """The columns that fit a terminal with 80 columns and a name of 20 letters."""
     columns = columns_of(rows, ON_SCREEN)
     with_city = len(columns) > len(ON_SCREEN)
-    return tuple(column for column in columns if not (with_city and column[0] in BESIDE_CITY))
+    return tuple(column for column in columns if not (with_city and column[0] in OFF_SCREEN))
 
 
 def headings(rows: Sequence[dict]) -> list[str]:

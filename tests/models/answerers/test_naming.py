@@ -65,6 +65,11 @@ def test_a_question_that_tells_a_thing_by_its_colour_is_answered_from_that_one()
     )
     attended = answerer.attended(features.expand(2, -1, -1), asked)[:, -1].flatten(1)
     assert attended.argmax(1).tolist() == [1, 0] and (attended.max(1).values > 0.9).all()
+    with torch.no_grad():
+        answerer.names.asked_color.fill_(3.0)  # of padding, too, which must not count
+    longer = torch.nn.functional.pad(asked, (0, 4))
+    frames = features.expand(2, -1, -1)
+    torch.testing.assert_close(answerer.attended(frames, longer), answerer.attended(frames, asked))
     without = NamingAnswerer(len(vocabulary.words), 2, SIZE, map_shape=MAP, name_counts=NAMES.counts)
     without.begin(NAMES, vocabulary)
     assert torch.equal(*without.attended(features.expand(2, -1, -1), asked))

@@ -87,6 +87,7 @@ def test_every_house_comes_by_before_one_comes_again(monkeypatch):
 
 def test_training_frames_change_with_the_epoch_and_validation_frames_stay():
     data = RenderedFrames(Source(), batch_size=2, batches_per_epoch=1, val_batches=1, seed=3, camera=CAMERA)
+    assert data.repaint is None  # a share of 0 draws no random numbers either
     data.trainer = pl.Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
     train, val = next(iter(data.train_dataloader())), next(iter(data.val_dataloader()))
     assert torch.equal(next(iter(data.train_dataloader()))["rgb"], train["rgb"])
