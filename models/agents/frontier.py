@@ -7,8 +7,10 @@ poses without noise, which the worlds give.
 Axes: N agents, W of them that walk, H W image.
 """
 
+from dataclasses import replace
+
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from eqa.envs.actions import HOUSE_ACTIONS, Action, ActionSet
 from eqa.envs.episode import PLAN
@@ -17,11 +19,6 @@ from eqa.envs.simulator import Observation
 from eqa.models.agents.agent import EpisodeBatch, Walker
 from eqa.models.mapping.frontier_search import NOTHING_LEFT, PER_CELL, Moves, choose, working_memory
 from eqa.models.mapping.occupancy_map import CELL_M, FARTHEST_M, TOP_M, Rays, add_views, block_ahead, empty_maps
-
-
-def within_map(actions: ActionSet) -> bool:
-    """True if no episode leads off the map."""
-    return actions.max_steps * actions.step_m <= FARTHEST_M
 
 
 class FrontierAgent(Walker):
@@ -42,28 +39,32 @@ class FrontierAgent(Walker):
                 f"camera: expected a level one at most {TOP_M} m high, as all that it sees below counts as in the way, "
                 f"got a pitch of {self.camera.pitch_rad} rad and a height of {self.camera.height_m} m"
             )
-        self.rays = Rays.of(self.camera)
+        self.rays, self.unit_m = Rays.of(self.camera), 1.0  # metres of the world in one of the map
         self.memory = working_memory()
         self.per_turn_m, self.smallest = per_turn_m, smallest
+
+    def fits(self, actions: ActionSet) -> bool:
+        """True if no episode leads off the map."""
+        return actions.max_steps * actions.step_m <= FARTHEST_M
 
     def reset(self, batch: EpisodeBatch) -> None:
         """Starts with empty maps; ValueError for a world whose episodes may lead off them."""
         actions = batch.action_set
-        if not within_map(actions):
+        if not self.fits(actions):
             raise ValueError(
                 f"actions: expected steps that lead at most {FARTHEST_M} m away, got {actions.max_steps} of {actions.step_m} m"
             )
-        self.actions, self.moves = actions, Moves.of(actions)
+        self.actions, self.moves = actions, Moves.of(replace(actions, step_m=actions.step_m / self.unit_m))
         of_turn_m = self.per_turn_m * actions.turn_rad / HOUSE_ACTIONS.turn_rad
         self.per_turn = round(of_turn_m / CELL_M * PER_CELL)
         self.spawns = batch.poses
         turns = self.spawns[:, 3] / actions.turn_rad
         self.aslant = (turns - np.rint(turns)) * actions.turn_rad  # of the spawn's heading beside whole turns
         self.aslant[np.abs(self.aslant) < 1e-3 * actions.turn_rad] = 0.0
-        self.state, self.clearance = empty_maps(len(batch.poses))
+        self.maps = self.state, self.clearance = empty_maps(len(batch.poses))
         self.before = np.full_like(batch.poses, np.nan)
         self.moved = np.full(len(batch.poses), Action.STOP, np.int64)
-        self.aims = np.full(len(batch.poses), -1, np.int64)
+        self.aims, self.sought = np.full((2, len(batch.poses)), -1, np.int64)
         self.looked_round = np.zeros(len(batch.poses), np.int64)
 
     def act(self, observation: Observation, agents: Int64[np.ndarray, " W"]) -> Int64[np.ndarray, " W"]:
@@ -76,21 +77,35 @@ class FrontierAgent(Walker):
         active[agents] = True
         depth, poses = np.zeros((len(active), *size), np.float32), self.spawns.copy()
         depth[agents], poses[agents] = seen, now
-        places = turned(poses - self.spawns * [1, 1, 1, 0], self.aslant)
-        if not (np.abs(places[:, PLAN]) <= FARTHEST_M).all():
-            raise ValueError(f"poses: expected at most {FARTHEST_M} m from the spawn, got one further; begin anew")
-        refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
-        maps = (self.state, self.clearance)
-        block_ahead(*maps, refused, places, self.actions.step_m)
-        add_views(*maps, depth, active, places, self.rays)
-        actions = np.full(len(active), Action.STOP, np.int64)
-        headings, options = self.actions.heading_indices(places[:, 3]), (self.per_turn, self.smallest)
-        choose(actions, self.aims, *maps, active, places, headings, self.moves, *options, self.memory)
+        self.moved, self.before = self._chosen(depth, poses, active), poses
+        return self.moved[agents]
+
+    def _chosen(
+        self, depth: Float32[np.ndarray, "N H W"], poses: Float64[np.ndarray, "N 4"], active: Bool[np.ndarray, " N"]
+    ) -> Int64[np.ndarray, " N"]:
+        """Actions of all agents, STOP for those that are not active."""
+        actions = self._explored(depth, poses, active)
         done = actions == NOTHING_LEFT
         self.looked_round += done
         actions[done] = np.where(self.looked_round[done] > self.actions.num_headings, Action.STOP, Action.LEFT)
-        self.moved, self.before = actions, poses
-        return actions[agents]
+        return actions
+
+    def _explored(
+        self, depth: Float32[np.ndarray, "N H W"], poses: Float64[np.ndarray, "N 4"], active: Bool[np.ndarray, " N"]
+    ) -> Int64[np.ndarray, " N"]:
+        """Adds what active agents see to their maps: actions to their frontiers, or NOTHING_LEFT."""
+        places = turned(poses - self.spawns * [1, 1, 1, 0], self.aslant) / [self.unit_m, 1, self.unit_m, 1]
+        if not (np.abs(places[:, PLAN]) <= FARTHEST_M).all():
+            raise ValueError(
+                f"poses: expected at most {FARTHEST_M * self.unit_m:g} m from the spawn, got one further; begin anew"
+            )
+        refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
+        block_ahead(*self.maps, refused, places, self.moves.step_m)
+        add_views(*self.maps, depth / np.float32(self.unit_m), active, places, self.rays)
+        actions = np.full(len(active), Action.STOP, np.int64)
+        headings, options = self.actions.heading_indices(places[:, 3]), (self.per_turn, self.smallest)
+        choose(actions, self.aims, self.sought, *self.maps, active, places, headings, self.moves, *options, self.memory)
+        return actions
 
 
 def turned(places: Float64[np.ndarray, "N 4"], by_rad: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, "N 4"]:

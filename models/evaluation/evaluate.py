@@ -48,7 +48,7 @@ from eqa.envs.progress import console, progress
 from eqa.envs.simulator import Goal, SceneFailed, Simulator, World, enter, in_windows
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
-from eqa.models.agents.frontier import FrontierAgent, within_map
+from eqa.models.agents.frontier_drone import explorer
 from eqa.models.agents.looking_round import LookingRound, looks_round
 from eqa.models.agents.navigating import NavigatorAgent, SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
@@ -101,12 +101,13 @@ class Evaluation:
     def walkers(self, seed: int) -> dict[str, Walker]:
         """The lines of the table that walk, in its order."""
         before: list[Walker] = [RandomAgent(seed), ForwardAgent()]
-        if within_map(self.world.actions):
-            before.append(FrontierAgent(self.world.camera))
+        seeking = explorer(self.world.camera)
+        if seeking.fits(self.world.actions):
+            before.append(seeking)
         trained = {self.agent.name: SeeingAgain(self.agent.navigator, self.frames)}
         if isinstance(self.agent.answerer, NamingAnswerer) and self.agent.navigator.can_stop:
-            seeking = LookingRound(self.agent.navigator, self.frames, self.agent.answerer.names)
-            trained[looks_round(self.agent.name)] = seeking
+            turning = LookingRound(self.agent.navigator, self.frames, self.agent.answerer.names)
+            trained[looks_round(self.agent.name)] = turning
         oracles = ShortestPathAgent(), BestViewAgent()
         return {a.name: a for a in before} | trained | {a.name: a for a in oracles}
 

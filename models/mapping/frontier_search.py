@@ -25,6 +25,7 @@ SQUEEZE = 6  # and in one of clearance 0, which only an agent enters that stands
 FAR = np.int32(1 << 30)
 AHEAD = 20  # cells of the path; the farthest of them that can be reached in a straight line is the aim
 TRIES = 8
+PAST = 4  # a step of so many cells leads past what it was to look at from nearby
 ROWS = np.array([0, 0, 1, -1, 1, 1, -1, -1])
 COLUMNS = np.array([1, -1, 0, 0, 1, -1, 1, -1])
 _SHARP = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}  # as in `models.mapping.occupancy_map`
@@ -53,26 +54,27 @@ def working_memory() -> Int32[np.ndarray, "5 C"]:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def choose(actions, aims, state, clearance, active, places, headings, moves, per_turn, smallest, memory):
+def choose(actions, aims, sought, state, clearance, active, places, headings, moves, per_turn, smallest, memory):
     """Writes each active agent's next action, NOTHING_LEFT if it knows of no frontier that it can reach.
 
     places (N, 4) are relative to the spawn, headings (N,) whole turns, `moves` are `Moves`, `memory` is from
-    `working_memory`. `aims` (N,)
-    are the unknown cells that agents turn towards, -1 for none. An agent that turns keeps its aim until the aim is
-    known or the agent has moved; else it might turn to and fro between two.
+    `working_memory`. `sought` (N,) get the unknown cells that the actions lead to, -1 for none. `aims` (N,) are those
+    that agents turn towards. An agent that turns keeps its aim until the aim is known or the agent has moved; else it
+    might turn to and fro between two.
     """
     dist, parent, lists = memory[0], memory[1], memory[2:]
     for n in range(active.size):
         if active[n]:
             pose = (places[n, 0], places[n, 2], headings[n], moves)
             options = (per_turn, smallest)
-            actions[n], aims[n] = _choose(state[n], clearance[n], *pose, aims[n], dist, parent, lists, *options)
+            actions[n], sought[n] = _choose(state[n], clearance[n], *pose, aims[n], dist, parent, lists, *options)
+            aims[n] = -1 if actions[n] == FORWARD else sought[n]
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
 def _choose(state, clearance, x, z, heading, moves, aim, dist, parent, lists, per_turn, smallest):
-    """The action and the new aim."""
+    """The action and the unknown cell that it leads to."""
     known, free = state.ravel(), clearance.ravel()
     for _ in range(TRIES):
         cell, beyond = -1, -1
@@ -85,7 +87,7 @@ def _choose(state, clearance, x, z, heading, moves, aim, dist, parent, lists, pe
         way = _way(parent, cell)
         action = _follow(state, clearance, x, z, heading, moves, way, beyond)
         if action >= 0:
-            return action, (-1 if action == FORWARD else beyond)
+            return action, beyond
         known[beyond] = PASSED_OVER  # seen from as near as possible, and nothing was there
     return NOTHING_LEFT, -1
 
@@ -190,7 +192,8 @@ def _follow(state, clearance, x, z, heading, moves, way, beyond):
         turns = _turns_to(heading, metres_of(beyond % SIDE) - x, metres_of(beyond // SIDE) - z, moves)
         if turns != 0:
             return LEFT if turns > 0 else RIGHT
-        return FORWARD if _is_clear(state, clearance, x, z, step_x[heading], step_z[heading], 1) else -1
+        closer = step_m < PAST * CELL_M and _is_clear(state, clearance, x, z, step_x[heading], step_z[heading], 1)
+        return FORWARD if closer else -1
     dx, dz = end_x, end_z
     least = np.uint8(WIDE)
     for k in range(1, min(way.size, AHEAD)):

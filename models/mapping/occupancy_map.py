@@ -61,14 +61,19 @@ class Rays(NamedTuple):
         return cls(camera.height_m, rows, columns, *(offset / camera.focal_px for offset in offsets))
 
 
-def empty_maps(num: int) -> tuple[UInt8[np.ndarray, "N S S"], UInt8[np.ndarray, "N S S"]]:
+def empty_maps(
+    num: int, *, within_m: float = FARTHEST_M + RANGE_M
+) -> tuple[UInt8[np.ndarray, "N S S"], UInt8[np.ndarray, "N S S"]]:
     """States of the cells, and their clearance: 0 in or beside a blocked cell, 1 two cells away, else WIDE.
+
+    Cells further than `within_m` from the spawn, along either axis, are blocked.
 
     The centre of an agent in a cell of clearance 1 is at least a cell's side, its radius, away from all blocked cells.
     """
     state = np.full((num, SIDE, SIDE), UNKNOWN, np.uint8)
     clearance = np.full((num, SIDE, SIDE), WIDE, np.uint8)
-    for edge in (np.s_[:, :2], np.s_[:, -2:], np.s_[:, :, :2], np.s_[:, :, -2:]):
+    wide = max(SIDE // 2 - round(within_m / CELL_M), 2)
+    for edge in (np.s_[:, :wide], np.s_[:, -wide:], np.s_[:, :, :wide], np.s_[:, :, -wide:]):
         state[edge], clearance[edge] = BLOCKED, 0
     return state, clearance
 
