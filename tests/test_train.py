@@ -131,6 +131,17 @@ def test_an_agent_learns_when_to_stop_and_its_walks_are_those_of_its_start_until
     assert [row["actions"] for row in rows(again)] == [row["actions"] for row in tuned.values()]
 
 
+def test_an_agent_of_cities_learns_when_to_stop_there(bench: Bench) -> None:
+    imitated, tuned = bench.runs / "city", bench.runs / "city_stop"
+    words = ["env=city", "scale=tiny"]
+    bench.run("train.py", "+experiment=il", *words, f"hydra.run.dir={imitated}")
+    bench.run(
+        "train.py", "+experiment=rl_finetune", *words, f"checkpoint={imitated / 'agent.ckpt'}", f"hydra.run.dir={tuned}"
+    )
+    assert {"nearest frontier", "PACMAN+Q"} <= {row["agent"] for row in rows(imitated)}
+    assert "PACMAN-RL+Q, learned stop" in {row["agent"] for row in rows(tuned)}
+
+
 def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_on_the_same_walks(
     bench: Bench, trained: Path
 ) -> None:

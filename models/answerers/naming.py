@@ -96,11 +96,11 @@ class NamingAnswerer(nn.Module):
         """Attention (B, P), places that there are (B, P), and log probabilities of names, (B, P, N) of each kind."""
         places = features.to(self.said.weight.dtype).unflatten(2, (self.channels, -1)).transpose(2, 3).flatten(1, 2)
         classes, colors, rooms = (logits.log_softmax(2) for logits in self.names.logits(places))
-        asked_class, asked_room = self.names.asked(questions)
+        asked_class, asked_room, asked_color = self.names.asked(questions)
         fits = self.sharpness[0] * torch.einsum("bpk,bk->bp", classes, asked_class)
         fits = fits + self.sharpness[1] * torch.einsum("bpr,br->bp", rooms, asked_room)
         if self.names.asked_color is not None:
-            fits = fits + self.sharpness[2] * torch.einsum("bpo,bo->bp", colors, self.names.asked_colors(questions))
+            fits = fits + self.sharpness[2] * torch.einsum("bpo,bo->bp", colors, asked_color)
         each = places.shape[1] // features.shape[1]
         if self.when is not None:
             fits = fits + self.when.repeat_interleave(each)

@@ -86,22 +86,36 @@ class NameReader(nn.Module):
         return self.layer(places).split(self.counts, dim=-1)
 
     def sureness(
-        self, features: Float[Tensor, "B F"], asked_class: Float[Tensor, "B K"], asked_room: Float[Tensor, "B R"]
+        self,
+        features: Float[Tensor, "B F"],
+        asked_class: Float[Tensor, "B K"],
+        asked_room: Float[Tensor, "B R"],
+        asked_color: Float[Tensor, "B O"],
     ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-        """The encoder's mean probability of the thing asked for over the surest places of a view, and of the room."""
+        """The encoder's mean probability of the thing asked for over the surest places of a view, and of the room.
+
+        A thing that a question tells by its colour has to have that colour.
+        """
         places = features.to(self.layer.weight.dtype).unflatten(1, (self.layer.in_features, -1)).transpose(1, 2)
-        classes, _, rooms = self.logits(places)
+        classes, colors, rooms = self.logits(places)
         things = torch.einsum("bpk,bk->bp", classes.softmax(2), asked_class)
+        if self.asked_color is not None:
+            any_color = (1 - asked_color.sum(1, keepdim=True)).clamp(min=0)
+            things = things * (any_color + torch.einsum("bpo,bo->bp", colors.softmax(2), asked_color))
         sure = things.topk(min(SUREST, things.shape[1]), 1).values.mean(1)
         return sure, torch.einsum("bpr,br->bp", rooms.softmax(2), asked_room).mean(1)
 
-    def asked(self, questions: Int64[Tensor, "B L"]) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"]]:
-        """Weights of the classes and of the rooms that each question asks for."""
-        return _added_up(self.asked_class, questions), _added_up(self.asked_room, questions)
+    def asked(
+        self, questions: Int64[Tensor, "B L"]
+    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B R"], Float[Tensor, "B O"]]:
+        """Weights of the classes and of the rooms that each question asks for, and of colours that tell the thing.
 
-    def asked_colors(self, questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B O"]:
-        """Weights of the colours by which each question tells a thing, of a reader with `asks_colors`."""
-        return _added_up(self.asked_color, questions)
+        Those of colours are zeros without `asks_colors`.
+        """
+        classes, rooms = _added_up(self.asked_class, questions), _added_up(self.asked_room, questions)
+        if self.asked_color is None:
+            return classes, rooms, classes.new_zeros(len(questions), self.counts[1])
+        return classes, rooms, _added_up(self.asked_color, questions)
 
 
 def _added_up(table: Float[Tensor, "V N"], questions: Int64[Tensor, "B L"]) -> Float[Tensor, "B N"]:

@@ -206,14 +206,15 @@ def film(
 ) -> None:
     """Writes a GIF of a walk: each view beside the plan with the way so far, and lines of text under both.
 
-    The last picture lasts `hold` times as long.
+    Long lines are wrapped. The last picture lasts `hold` times as long.
     """
     font = ImageFont.load_default(size=15)
     height, width = frames.shape[1:3]
-    lines = max(len(caption) for caption in captions)
     plan, places = _plan_to_draw_on(scene, poses, target=target, height=height)
+    rows = [[row for text in caption for row in wrapped(text, font, width + plan.width - 12)] for caption in captions]
+    lines = max(map(len, rows))
     images = []
-    for step, (frame, caption) in enumerate(zip(frames, captions, strict=True)):
+    for step, (frame, caption) in enumerate(zip(frames, rows, strict=True)):
         image = Image.new("RGB", (width + plan.width, height + 20 * lines + 8), "white")
         image.paste(Image.fromarray(frame))
         image.paste(plan, (width, 0))
@@ -230,6 +231,18 @@ def film(
     durations = [GIF_FRAME_MS] * (len(packed) - 1) + [GIF_FRAME_MS * hold]
     with atomic_write(path) as aside:
         packed[0].save(aside, format="GIF", save_all=True, append_images=packed[1:], duration=durations, loop=0)
+
+
+def wrapped(text: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
+    """The text in lines of at most so many pixels, where its words allow it."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and font.getlength(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def _plan_to_draw_on(

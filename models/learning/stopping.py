@@ -68,6 +68,7 @@ class StopReinforcement(pl.LightningModule):
             raise ValueError(f"navigator: expected one that has not learned when to stop, got {navigator['class']}")
         self.answerer = REGISTRY[answerer["class"]](**given).requires_grad_(False)
         sizes = {name: given[name] for name in ("vocabulary_size", "map_shape", "name_counts")}
+        sizes["asks_colors"] = given.get("asks_colors", False)
         self.navigator = LearnedStop(**sizes, walker=navigator, longest=longest)
         for part in (self.navigator.walker, self.navigator.names):
             part.requires_grad_(False)

@@ -3,7 +3,7 @@
 The network sees how sure the encoder is of the thing and of the room that the question asks for, in this view and in
 those before it, and how many steps were made. `models.learning.stopping` teaches it.
 
-Axes: M walks, N agents, S own steps, F features, C channels of a place, I inputs.
+Axes: M walks, N agents, S own steps, F features, C channels of a place, I inputs, K classes, R rooms, O colours.
 """
 
 import math
@@ -42,6 +42,7 @@ class StopState(RecurrentState):
     walker: RecurrentState
     asked_class: Tensor  # (N, K) weights of the classes that are asked for
     asked_room: Tensor  # (N, R)
+    asked_color: Tensor  # (N, O)
     last: Tensor  # (N,) sureness of the last view
     most: Tensor  # (N,)
     views: Tensor  # (N,) that were sure
@@ -59,8 +60,9 @@ class StopState(RecurrentState):
 class LearnedStop(Navigator):
     """`walker` has the class and arguments of the other navigator, of which the likeliest actions are taken.
 
-    It stops after `longest` steps at the latest. `name_counts` are those of the encoder's `PlaceNames`. With `stops`
-    set to False it never stops, to see what there is to see. Learning to walk is the walker's.
+    It stops after `longest` steps at the latest. `name_counts` are those of the encoder's `PlaceNames`; `asks_colors` is
+    for questions that tell a thing by its colour. With `stops` set to False it never stops, to see what there is to
+    see. Learning to walk is the walker's.
     """
 
     draws = False
@@ -72,6 +74,7 @@ class LearnedStop(Navigator):
         walker: Mapping,
         map_shape: Sequence[int],
         name_counts: Sequence[int],
+        asks_colors: bool = False,
         longest: int = 40,
         hidden_size: int = 64,
         stop_odds: float = 1.0,
@@ -79,7 +82,7 @@ class LearnedStop(Navigator):
         super().__init__()
         self.walker = REGISTRY[walker["class"]](**{**walker["arguments"], "stop_odds": NEVER})
         self.num_actions, self.longest, self.stop_odds = self.walker.num_actions, longest, checked_odds(stop_odds)
-        self.names = NameReader(vocabulary_size, map_shape[0], name_counts)
+        self.names = NameReader(vocabulary_size, map_shape[0], name_counts, asks_colors=asks_colors)
         self.network = nn.Sequential(
             nn.Linear(len(INPUTS), hidden_size),
             nn.Tanh(),
@@ -112,9 +115,9 @@ class LearnedStop(Navigator):
         return self._begun(self.walker.warm_up(questions, features, actions), questions)
 
     def _begun(self, walker: RecurrentState, questions: Int64[Tensor, "N L"]) -> StopState:
-        asked_class, asked_room = self.names.asked(questions)
-        zero = asked_class.new_zeros(len(questions))
-        return StopState(walker, asked_class, asked_room, zero, zero, zero, zero)
+        asked = self.names.asked(questions)
+        zero = asked[0].new_zeros(len(questions))
+        return StopState(walker, *asked, zero, zero, zero, zero)
 
     def act(
         self,
@@ -128,7 +131,7 @@ class LearnedStop(Navigator):
         """See `Navigator.act`; `noise` changes nothing."""
         active = torch.ones(len(features), dtype=torch.bool, device=features.device) if active is None else active
         walker, actions = self.walker.act(state.walker, features, forced_action=forced_action, active=active)
-        sure, room = self.names.sureness(features, state.asked_class, state.asked_room)
+        sure, room = self.names.sureness(features, state.asked_class, state.asked_room, state.asked_color)
         most, views = torch.maximum(state.most, sure), state.views + (sure > SURE)
         gained = torch.where(state.steps > 0, sure - state.last, torch.zeros_like(sure))
         logits = self._logits(torch.stack([sure, most, gained, views / MANY, room, state.steps / self.longest], 1))

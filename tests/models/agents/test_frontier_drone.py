@@ -90,7 +90,7 @@ def test_its_map_agrees_with_the_airspace_of_its_level() -> None:
             found[kind].append(air.is_free(there).reshape(-1, 5))
     free, blocked = map(np.concatenate, found.values())
     assert len(free) > 5000 and free.any(1).mean() > 0.98
-    assert len(blocked) > 500 and (~blocked).any(1).mean() > 0.98
+    assert len(blocked) > 500 and (~blocked).any(1).mean() > 0.9
 
 
 def test_it_goes_down_first_and_never_flies_into_what_it_knows() -> None:

@@ -128,7 +128,8 @@ def test_it_looks_at_every_fourth_view_of_the_circle_and_what_is_between_stays_a
 @pytest.mark.parametrize(("places", "expected"), [(8, 0.75), (2, 0.75)])
 def test_a_view_is_as_sure_as_its_surest_places(places: int, expected: float) -> None:
     agent = LookingRound(GoesStraight([0]), Named(np.zeros((1, CIRCLE))), names())
-    agent.asked = torch.tensor([[1.0, 0.0]]), torch.zeros(1, agent.names.counts[2])
+    others = (torch.zeros(1, agent.names.counts[kind]) for kind in (2, 1))
+    agent.asked = torch.tensor([[1.0, 0.0]]), *others
     chances = torch.tensor([[0.9, 0.6, 0.8, 0.7, 0.1, 0.2, 0.3, 0.4]])[:, :places]
     assert agent.sureness(torch.logit(chances), np.zeros(1, np.int64)) == pytest.approx([expected], abs=1e-6)
 

@@ -101,7 +101,7 @@ def test_it_equals_a_slow_one_that_goes_through_the_places():
     found, attended = answerer(features, asked, mask), answerer.attended(features, asked, mask)
     for row in range(2):
         fits, named, rooms = [], [], []
-        want_class, want_room = (table[row].tolist() for table in answerer.names.asked(asked))
+        want_class, want_room, _ = (table[row].tolist() for table in answerer.names.asked(asked))
         for frame in range(3):
             if not mask[row, frame]:
                 continue

@@ -43,10 +43,22 @@ def test_a_reader_asks_for_class_and_room_of_a_question_whatever_its_padding():
         "what color is the bedside table in the dining room?",
         "what color is the table in the living room?",
     ]
-    asked_class, asked_room = reader.asked(torch.from_numpy(VOCABULARY.encode_batch(questions)))
+    asked_class, asked_room, asked_color = reader.asked(torch.from_numpy(VOCABULARY.encode_batch(questions)))
+    assert not asked_color.any()
     torch.testing.assert_close(asked_class, torch.eye(4)[[2, 1]], atol=1e-5, rtol=0)
     torch.testing.assert_close(asked_room, torch.eye(2)[[1, 0]], atol=1e-5, rtol=0)
     assert not reader.layer.weight.requires_grad and torch.equal(reader.layer.weight, names.weight)
+
+
+def test_a_view_is_sure_of_a_thing_only_where_it_has_the_color_that_the_question_tells():
+    reader = NameReader(9, 8, (4, 2, 2), asks_colors=True)
+    with torch.no_grad():
+        reader.layer.weight.copy_(20 * torch.eye(8)), reader.layer.bias.zero_()
+    views = torch.zeros(3, 8, 6)  # six places: all show class 1, in colour 0, 1 and 1
+    views[:, 1], views[0, 4], views[1:, 5] = 1, 1, 1
+    asked_class, asked_color = torch.eye(4)[[1, 1, 1]], torch.tensor([[0.0, 1], [0, 1], [0, 0]])
+    sure, _ = reader.sureness(views.flatten(1), asked_class, torch.zeros(3, 2), asked_color)
+    torch.testing.assert_close(sure, torch.tensor([0.0, 1, 1]), atol=1e-4, rtol=0)
 
 
 def test_the_names_are_those_of_pretraining_s_heads_and_stay_with_the_weights(tmp_path: Path):

@@ -2,10 +2,11 @@
 
 import pytest
 from matplotlib.figure import Figure
+from PIL import ImageFont
 
 from eqa.envs.annotations import Annotations, Region, Thing
 from eqa.envs.house.build import annotations
-from eqa.models.evaluation.pictures import draw_plan, name_regions
+from eqa.models.evaluation.pictures import draw_plan, name_regions, wrapped
 from tests.helpers.generated_house import house_and_scene
 
 
@@ -33,3 +34,10 @@ def test_a_plan_of_a_large_scene_shows_the_part_round_walk_and_target(wide: floa
     x0, x1 = axis.get_xlim()
     assert (x1 - x0 > 59) if whole else (x0 < 0 and x1 > 24 and x1 - x0 == 60)
     assert axis.get_ylim()[0] > axis.get_ylim()[1]  # north is up
+
+
+def test_a_film_s_long_lines_are_wrapped_to_its_width() -> None:
+    font, text = ImageFont.load_default(size=15), "there is a building to the south of you. " * 4 + "x" * 90
+    lines = wrapped(text, font, 300)
+    assert " ".join(lines) == text and len(lines) > 3 and wrapped("step 0", font, 300) == ["step 0"]
+    assert all(font.getlength(line) <= 300 for line in lines[:-1])

@@ -12,14 +12,17 @@ N, T, LONGEST = 5, 9, 8
 QUESTIONS = torch.tensor([[3, 4, 5]] * N)
 
 
-@pytest.fixture
-def navigator() -> LearnedStop:
+@pytest.fixture(params=[False, True])
+def navigator(request: pytest.FixtureRequest) -> LearnedStop:
     torch.manual_seed(0)
     sizes = {"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, "image_size": 8}
     walker = {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 24, **sizes}}
-    made = LearnedStop(9, walker=walker, map_shape=(4, 2, 3), name_counts=(3, 2, 2), longest=LONGEST)
+    read = {"map_shape": (4, 2, 3), "name_counts": (3, 2, 2), "asks_colors": request.param}
+    made = LearnedStop(9, walker=walker, longest=LONGEST, **read)
     for table in (made.names.layer.weight, made.names.asked_class, made.names.asked_room):
         torch.nn.init.normal_(table)
+    if request.param:
+        torch.nn.init.uniform_(made.names.asked_color, -0.2, 0.5)
     torch.nn.init.normal_(made.network[-1].weight)
     return made.eval()
 
