@@ -134,16 +134,18 @@ def test_every_generated_world_can_be_made_and_has_the_seed_of_the_data(world: s
 
 
 @pytest.mark.parametrize("config", ["train", "eval"])
-def test_a_world_of_cities_brings_its_data_unless_others_are_typed(config: str) -> None:
+@pytest.mark.parametrize(("world", "step_m"), [("city", 10.0), ("city_close", 2.0)])
+def test_a_world_of_cities_brings_its_data_unless_others_are_typed(config: str, world: str, step_m: float) -> None:
     experiment = ["+experiment=il"] * (config == "train")
-    cfg = composed(config, ["env=city", "scale=tiny", *experiment])
+    cfg = composed(config, [f"env={world}", "scale=tiny", *experiment])
+    assert cfg.env.actions.step_m == cfg.env.actions.climb_m == step_m and len(cfg.env.actions.names) == 6
     assert cfg.data._target_.endswith("GeneratedCityEQA") and dict(cfg.data.cities) == dict(cfg.scale.cities)
     assert cfg.data.encode.weights == cfg.encoder == "models/weights/city.safetensors"
     if config == "train":
         assert cfg.stages.answerer.data.num_frames == cfg.stages.answerer.model.options.num_frames == 1
-    assert composed(config, ["env=city", "encoder=other", *experiment]).data.encode.weights == "other"
+    assert composed(config, [f"env={world}", "encoder=other", *experiment]).data.encode.weights == "other"
     check_settings(cfg)
-    typed = composed(config, ["env=city", "data=cityeqa", f"data.path={__file__}", *experiment])
+    typed = composed(config, [f"env={world}", "data=cityeqa", f"data.path={__file__}", *experiment])
     assert typed.data._target_.endswith("CityEQA") and "City" in typed.env._target_
     assert composed(config, experiment).data._target_.endswith("GeneratedEQA")
 
