@@ -101,7 +101,9 @@ class FrontierAgent(Walker):
             )
         refused = active & (self.moved == Action.FORWARD) & (poses == self.before).all(1)
         block_ahead(*self.maps, refused, places, self.moves.step_m)
-        add_views(*self.maps, depth / np.float32(self.unit_m), active, places, self.rays)
+        if self.unit_m != 1:
+            depth = depth / np.float32(self.unit_m)
+        add_views(*self.maps, depth, active, places, self.rays)
         actions = np.full(len(active), Action.STOP, np.int64)
         headings, options = self.actions.heading_indices(places[:, 3]), (self.per_turn, self.smallest)
         choose(actions, self.aims, self.sought, *self.maps, active, places, headings, self.moves, *options, self.memory)
