@@ -15,6 +15,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from math import hypot
 from typing import no_type_check
 
@@ -25,7 +26,7 @@ from numba import njit
 from eqa.envs.actions import Action
 from eqa.envs.city.airspace import CELL_M, COARSE, ORIGIN, SIDE_M, Airspace, way_is_clear
 from eqa.envs.episode import PLAN, Pose
-from eqa.envs.navigation.floor import FORWARD, LEFT, RIGHT, Floor, goal_mask
+from eqa.envs.navigation.floor import FORWARD, LEFT, RIGHT, Floor, goal_mask, side_by_side
 from eqa.envs.navigation.geodesic import march
 from eqa.envs.navigation.walk import replay
 from eqa.envs.simulator import Goal, Walk
@@ -35,6 +36,7 @@ LEAST_LATTICE_M = 1.0
 SAME_PLACE_M = 0.05  # places of one heading that are closer than this count as one in A*
 MAX_NODES = 1 << 18
 LONGEST = 1024  # actions
+SLACK = 16  # moves that a backward search goes on beyond a start, as a flight may be longer than its estimate
 UP, DOWN = 4, 5
 
 
@@ -99,7 +101,7 @@ class FlightPlanner:
 
     air: Airspace
     goal: Goal
-    _costs: dict[tuple[int, int], Int16[np.ndarray, "S S K"]] = field(default_factory=dict)
+    _costs: dict[tuple[int, int], tuple[Int16[np.ndarray, "S S K"], int]] = field(default_factory=dict)
 
     @cached_property
     def _ends(self) -> dict[int, UInt64[np.ndarray, "C C"]]:
@@ -131,15 +133,22 @@ class FlightPlanner:
     def _lattice_m(self) -> float:
         return max(LATTICE_STEPS * self.air.actions.step_m, LEAST_LATTICE_M)
 
-    def _cost(self, end: int, level: int) -> Int16[np.ndarray, "S S K"]:
-        """Moves still needed at a level, climbs not counted, to the part of the goal at level `end`; -1 for no way."""
-        if (end, level) not in self._costs:
-            side, moves = int(np.ceil(SIDE_M / self._lattice_m)), self.air.actions
+    def _cost(self, end: int, level: int, start: Pose) -> tuple[Int16[np.ndarray, "S S K"], int]:
+        """Moves still needed at a level, climbs not counted, to the part of the goal at level `end`.
+
+        They are known as far as a start needs. The number is the most of them that are known; all others are -1 and
+        more. It is -1 if all are known: then -1 is no way.
+        """
+        moves = self.air.actions
+        place = start[0], start[2], int(moves.heading_indices(np.array(start[3:]))[0])
+        cost, known = self._costs.get((end, level), (None, 0))
+        if cost is None or (known >= 0 and not 0 <= _guess(cost, self._lattice_m, *place) <= known - SLACK):
+            side = int(np.ceil(SIDE_M / self._lattice_m))
             cost = np.full((side, side, moves.num_headings), -1, np.int16)
-            steps = (moves.step_x, moves.step_z)
-            _cost_to_go(cost, self._lattice_m, self._ends[end], self.air.height_m, self.air.levels_m[level], *steps)
-            self._costs[end, level] = cost
-        return self._costs[end, level]
+            space = self.air.height_m, self.air.levels_m[level], moves.step_x, moves.step_z
+            known = _cost_to_go(cost, self._lattice_m, self._ends[end], *space, *place, 2 * known)
+            self._costs[end, level] = cost, known
+        return cost, known
 
     def walk(self, start: Pose) -> Walk:
         """The shortest flight from a pose; NoFlight if there is none. ValueError for a pose that is not on a level."""
@@ -157,7 +166,7 @@ class FlightPlanner:
             )
             if waiting and waiting[0][0] < longest:
                 _, climbs, end, level = waiting.pop(0)
-                moves = _guess(self._cost(end, level), self._lattice_m, start[0], start[2], heading)
+                moves = _guess(self._cost(end, level, start)[0], self._lattice_m, start[0], start[2], heading)
                 if moves >= 0:
                     heapq.heappush(estimates, (climbs + moves, end, level))
                 continue
@@ -187,7 +196,7 @@ class FlightPlanner:
         actions = np.empty(LONGEST, np.int8)
         limit = LONGEST if shorter_than is None else len(shorter_than) - 1 - climbs
         length = _search(
-            actions, self._cost(end, level), self._lattice_m, self._ends[end], self.air.height_m,
+            actions, *self._cost(end, level, start), self._lattice_m, self._ends[end], self.air.height_m,
             self.air.levels_m[level], start[0], start[2], heading, moves.step_x, moves.step_z, limit,
         )  # fmt: skip
         if length < 0:
@@ -201,20 +210,32 @@ def shortest_flights(
 ) -> list[Walk | None]:
     """The shortest flight from each start to the goal of the same place in the list; equal goals share a search.
 
+    Goals are searched side by side.
+
     NoFlight names a start or a goal that cannot be reached; `or_none` gives None instead.
     """
     if len(goals) != len(starts):
         raise ValueError(f"starts: expected one for each of {len(goals)} goals, got {len(starts)}")
-    planners = {goal: FlightPlanner(air, goal) for goal in dict.fromkeys(goals)}
-    walks: list[Walk | None] = []
-    for goal, start in zip(goals, starts, strict=True):
-        try:
-            walks.append(planners[goal].walk(start))
-        except NoFlight:
-            if not or_none:
-                raise
-            walks.append(None)
-    return walks
+    of_goal: dict[Goal, list[int]] = {}
+    for number, goal in enumerate(goals):
+        of_goal.setdefault(goal, []).append(number)
+
+    def fly(numbers: Sequence[int]) -> list[Walk | NoFlight]:
+        planner = FlightPlanner(air, goals[numbers[0]])
+        return [_walk_or_why_not(planner, starts[number]) for number in numbers]
+
+    found = dict(zip(chain(*of_goal.values()), chain(*side_by_side(fly, of_goal.values())), strict=True))
+    walks = [found[number] for number in range(len(goals))]
+    if not or_none and (why_not := next((walk for walk in walks if isinstance(walk, NoFlight)), None)):
+        raise why_not
+    return [None if isinstance(walk, NoFlight) else walk for walk in walks]
+
+
+def _walk_or_why_not(planner: FlightPlanner, start: Pose) -> Walk | NoFlight:
+    try:
+        return planner.walk(start)
+    except NoFlight as why_not:
+        return why_not
 
 
 @njit(inline="always", error_model="numpy")
@@ -227,8 +248,13 @@ def _may_end(ends, x, z, heading):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _cost_to_go(cost, lattice_m, ends, height, y, step_x, step_z):
-    """Breadth-first search backward from the goal. Each state keeps the exact place by which it was reached first."""
+def _cost_to_go(cost, lattice_m, ends, height, y, step_x, step_z, start_x, start_z, start_heading, least):
+    """Breadth-first search backward from the goal. Each state keeps the exact place by which it was reached first.
+
+    It ends SLACK moves beyond the start, and knows at least all of `least` moves. Returns the most moves that it knows,
+    -1 if it knows all states.
+    """
+    row, column = int((start_z - ORIGIN[1]) / lattice_m), int((start_x - ORIGIN[0]) / lattice_m)
     side, num_headings = cost.shape[0], cost.shape[2]
     flat = cost.ravel()
     queue = np.empty(flat.size, np.int32)
@@ -243,6 +269,8 @@ def _cost_to_go(cost, lattice_m, ends, height, y, step_x, step_z):
                     z = ORIGIN[1] + (i + (a + 0.5) / fine) * lattice_m
                     if x >= ORIGIN[0] + SIDE_M or z >= ORIGIN[1] + SIDE_M:
                         continue
+                    if ends[int((z - ORIGIN[1]) / (CELL_M * COARSE)), int((x - ORIGIN[0]) / (CELL_M * COARSE))] == 0:
+                        continue
                     for heading in range(num_headings):
                         state = (i * side + j) * num_headings + heading
                         if flat[state] < 0 and _may_end(ends, x, z, heading):
@@ -250,11 +278,17 @@ def _cost_to_go(cost, lattice_m, ends, height, y, step_x, step_z):
                             xs[state], zs[state] = x, z
                             queue[count] = state
                             count += 1
-    first = 0
+    first, most = 0, LONGEST
     while first < count:
         state = queue[first]
         first += 1
         heading = state % num_headings
+        if heading == start_heading and most == LONGEST:
+            i, j = state // num_headings // side, state // num_headings % side
+            if abs(i - row) <= 1 and abs(j - column) <= 1:
+                most = max(int(flat[state]) + SLACK, least)
+        if flat[state] >= most:
+            return -1 if most >= LONGEST else most
         x, z, after = xs[state], zs[state], np.int16(flat[state] + 1)
         for turn in (1, num_headings - 1):
             other = state - heading + (heading + turn) % num_headings
@@ -277,6 +311,7 @@ def _cost_to_go(cost, lattice_m, ends, height, y, step_x, step_z):
             xs[other], zs[other] = bx, bz
             queue[count] = other
             count += 1
+    return -1
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -294,10 +329,11 @@ def _guess(cost, lattice_m, x, z, heading):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 @no_type_check
-def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_heading, step_x, step_z, limit):
+def _search(out, cost, known, lattice_m, ends, height, y, start_x, start_z, start_heading, step_x, step_z, limit):
     """A* at one level. Writes the moves to `out` and returns their number, -1 for no way of fewer than `limit`.
 
-    The newest of equally good places is looked at first. Forward moves are pushed first, so ways turn early.
+    Costs above `known` moves are not known, if it is not negative. The newest of equally good places is looked at
+    first. Forward moves are pushed first, so ways turn early.
     """
     x, z = np.empty(MAX_NODES), np.empty(MAX_NODES)
     heading, action = np.empty(MAX_NODES, np.int8), np.empty(MAX_NODES, np.int8)
@@ -335,7 +371,7 @@ def _search(out, cost, lattice_m, ends, height, y, start_x, start_z, start_headi
             place[slot], fewest[slot] = key, g
             h = _guess(cost, lattice_m, nx, nz, nh)
             if h < 0:
-                h = guess[node]
+                h = guess[node] if known < 0 else known + 1
             estimate = max(int(g) + int(h), total)
             if estimate >= limit:
                 continue
