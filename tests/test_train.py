@@ -138,8 +138,8 @@ def test_an_agent_of_cities_learns_when_to_stop_there(bench: Bench) -> None:
     bench.run(
         "train.py", "+experiment=rl_finetune", *words, f"checkpoint={imitated / 'agent.ckpt'}", f"hydra.run.dir={tuned}"
     )
-    assert {"nearest frontier", "PACMAN+Q"} <= {row["agent"] for row in rows(imitated)}
-    assert "PACMAN-RL+Q, learned stop" in {row["agent"] for row in rows(tuned)}
+    assert "PACMAN+Q" in {row["agent"] for row in rows(imitated)}
+    assert {"PACMAN-RL+Q, learned stop", "PACMAN+Q"} <= {row["agent"] for row in rows(tuned)}
 
 
 def test_an_answerer_that_learned_where_the_agent_ends_is_held_against_its_own_on_the_same_walks(
