@@ -24,7 +24,7 @@ SINKS_EVERY, SINKS = 4, 3  # moves forward before it tries to go down again, and
 AROUND = 2 * PAST  # cells of the square that a drone gives up with what it flew past
 
 
-def explorer(camera: Camera, *, per_turn_m: float = 2.0, smallest: int = 4) -> FrontierAgent:
+def frontier_agent(camera: Camera, *, per_turn_m: float = 2.0, smallest: int = 4) -> FrontierAgent:
     """The frontier agent for a camera. That of a drone is at the height of its pose."""
     kind = FrontierDrone if camera.height_m == 0 else FrontierAgent
     return kind(camera, per_turn_m=per_turn_m, smallest=smallest)
@@ -33,7 +33,7 @@ def explorer(camera: Camera, *, per_turn_m: float = 2.0, smallest: int = 4) -> F
 class FrontierDrone(FrontierAgent):
     """Flies to the nearest frontier of its level. A frontier costs extra for turns as for who walks, in map units.
 
-    A drone's step may lead past what it seeks, again and again. Where it flew on before, it gives that up.
+    A drone's step may lead past what it seeks, again and again. It gives that up where it has been before.
     """
 
     def fits(self, actions: ActionSet) -> bool:

@@ -48,7 +48,7 @@ from eqa.envs.progress import console, progress
 from eqa.envs.simulator import Goal, SceneFailed, Simulator, World, enter, in_windows
 from eqa.envs.task import Task, Trajectories, play
 from eqa.models.agents.agent import Answer, EpisodeBatch, Walker
-from eqa.models.agents.frontier_drone import explorer
+from eqa.models.agents.frontier_drone import frontier_agent
 from eqa.models.agents.looking_round import LookingRound, looks_round
 from eqa.models.agents.navigating import NavigatorAgent, SeeingAgain
 from eqa.models.agents.neural import NeuralAgent
@@ -101,7 +101,7 @@ class Evaluation:
     def walkers(self, seed: int) -> dict[str, Walker]:
         """The lines of the table that walk, in its order."""
         before: list[Walker] = [RandomAgent(seed), ForwardAgent()]
-        seeking = explorer(self.world.camera)
+        seeking = frontier_agent(self.world.camera)
         if seeking.fits(self.world.actions):
             before.append(seeking)
         trained = {self.agent.name: SeeingAgain(self.agent.navigator, self.frames)}

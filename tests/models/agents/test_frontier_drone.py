@@ -15,7 +15,7 @@ from eqa.envs.simulator import Goal
 from eqa.envs.task import Task
 from eqa.models.agents.agent import Walker
 from eqa.models.agents.frontier import FrontierAgent
-from eqa.models.agents.frontier_drone import FrontierDrone, explorer
+from eqa.models.agents.frontier_drone import FrontierDrone, frontier_agent
 from eqa.models.agents.oracles import RandomAgent
 from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, UNKNOWN
 from tests.helpers.episode_batches import batch_of
@@ -70,11 +70,11 @@ def steps(walker: Walker, starts: np.ndarray, most: int = 100) -> Iterator[tuple
 
 
 def test_a_camera_at_the_height_of_its_pose_is_a_drones() -> None:
-    assert type(explorer(CAMERA)) is FrontierDrone and type(explorer(Camera(112, 112))) is FrontierAgent
+    assert type(frontier_agent(CAMERA)) is FrontierDrone and type(frontier_agent(Camera(112, 112))) is FrontierAgent
 
 
 def test_its_map_agrees_with_the_airspace_of_its_level() -> None:
-    drone = explorer(CAMERA)
+    drone = frontier_agent(CAMERA)
     starts = spawns(0)
     *_, (poses, _) = steps(drone, starts, 40)
     air = world().airspace(SCENE)
@@ -94,7 +94,7 @@ def test_its_map_agrees_with_the_airspace_of_its_level() -> None:
 
 
 def test_it_goes_down_first_and_never_flies_into_what_it_knows() -> None:
-    drone, starts, before, flown = explorer(CAMERA), spawns(3), None, 0
+    drone, starts, before, flown = frontier_agent(CAMERA), spawns(3), None, 0
     for poses, actions in steps(drone, starts):
         if before is None:
             assert (actions == DOWN).all()
@@ -111,14 +111,14 @@ def test_it_goes_down_first_and_never_flies_into_what_it_knows() -> None:
 
 
 def test_it_leaves_a_yard_over_the_roofs_and_goes_down_to_the_street() -> None:
-    heights = np.array([poses[0, 1] for poses, _ in steps(explorer(CAMERA), yard())])
+    heights = np.array([poses[0, 1] for poses, _ in steps(frontier_agent(CAMERA), yard())])
     above = np.flatnonzero(heights > LOWEST_M)
     assert len(above) and (heights[above[-1] :] == LOWEST_M).any()
 
 
 def test_it_sees_more_places_than_random_moves_and_leaves_circles() -> None:
     visited = {}
-    for walker in (explorer(CAMERA), RandomAgent(0)):
+    for walker in (frontier_agent(CAMERA), RandomAgent(0)):
         places = np.stack([poses[:, PLAN] for poses, _ in steps(walker, spawns(0))], 1)
         visited[walker.name] = np.array([len(np.unique(np.floor(walk / 20.0), axis=0)) for walk in places])
         if isinstance(walker, FrontierDrone):

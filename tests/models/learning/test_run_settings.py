@@ -241,9 +241,9 @@ NO_PLACE = "expected a file or folder that is there, or null, got 0"
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["checkpoint=x"], "checkpoint: expected nothing, as FrontierAgent is no trained agent, got 'x'"),
-        (["lines=own"], "lines: expected nothing, as FrontierAgent is no trained agent, got 'own'"),
-        (["stop_odds=10"], "stop_odds: expected nothing, as FrontierAgent is no trained agent, got 10"),
+        (["checkpoint=x"], "checkpoint: expected nothing, as frontier_agent is no trained agent, got 'x'"),
+        (["lines=own"], "lines: expected nothing, as frontier_agent is no trained agent, got 'own'"),
+        (["stop_odds=10"], "stop_odds: expected nothing, as frontier_agent is no trained agent, got 10"),
         (["agent.smallest=10"], "agent.smallest: expected a whole number from 1 to 9, got 10"),
         (["env.camera.width_px=0"], "env.camera.width_px: expected a whole number from 1 to 8192, got 0"),
         (["data.houses.style=villa"], "data.houses.style: expected one of paper, everyday, mixed, got 'villa'"),
