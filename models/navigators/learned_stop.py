@@ -60,8 +60,8 @@ class StopState(RecurrentState):
 class LearnedStop(Navigator):
     """`walker` has the class and arguments of the other navigator, of which the likeliest actions are taken.
 
-    It stops after at most `longest` steps. `name_counts` are those of the encoder's `PlaceNames`. `asks_colors` is
-    for questions that tell a thing by its colour. With `stops` set to False it never stops, to see what there is to see.
+    It stops after at most `longest` steps. `name_counts` are those of the encoder's `PlaceNames`. `asks_colors` is for
+    questions that tell a thing by its colour. With `stops` set to False it never stops, to see what there is to see.
     Learning to walk is the walker's.
     """
 
