@@ -46,7 +46,7 @@ class FrontierDrone(FrontierAgent):
         self.unit_m = max(min(actions.max_steps * actions.step_m, CITY_M) / FARTHEST_M, 1.0)
         self.rays = Rays.of(replace(self.camera, height_m=BOTTOM_M + UNDER_M / self.unit_m))
         super().reset(batch)
-        self.unseen = empty_maps(1, within_m=FARTHEST_M)
+        self.unseen = empty_maps(1, within_m=FARTHEST_M - 2 * CELL_M)  # so that no place beyond is entered
         self._begin_maps(np.full(num, True))
         climbs = CLIMBS[0] in actions.names
         self.up, self.down = map(actions.names.index, CLIMBS) if climbs else (Action.STOP, Action.STOP)

@@ -15,9 +15,9 @@ from eqa.envs.simulator import Goal
 from eqa.envs.task import Task
 from eqa.models.agents.agent import Walker
 from eqa.models.agents.frontier import FrontierAgent
-from eqa.models.agents.frontier_drone import FrontierDrone, frontier_agent
+from eqa.models.agents.frontier_drone import CITY_M, FrontierDrone, frontier_agent
 from eqa.models.agents.oracles import RandomAgent
-from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FREE, UNKNOWN
+from eqa.models.mapping.occupancy_map import BLOCKED, CELL_M, FARTHEST_M, FREE, UNKNOWN
 from tests.helpers.episode_batches import batch_of
 
 SCENE = "city-val-00001"
@@ -91,6 +91,14 @@ def test_its_map_agrees_with_the_airspace_of_its_level() -> None:
     free, blocked = map(np.concatenate, found.values())
     assert len(free) > 5000 and free.any(1).mean() > 0.98
     assert len(blocked) > 500 and (~blocked).any(1).mean() > 0.9
+
+
+def test_the_edge_of_its_map_keeps_it_from_where_the_map_ends() -> None:
+    drone = frontier_agent(CAMERA)
+    drone.reset(batch_of(spawns(0), world=world()))
+    open_cells = np.argwhere(drone.state[0] != BLOCKED)
+    assert len(open_cells) and (np.abs(open_cells + 0.5 - 0.5 * len(drone.state[0])).max() + 0.5) * CELL_M < FARTHEST_M
+    assert FARTHEST_M * drone.unit_m == CITY_M
 
 
 def test_it_goes_down_first_and_never_flies_into_what_it_knows() -> None:
