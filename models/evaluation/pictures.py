@@ -234,7 +234,9 @@ def film(
 
 
 def wrapped(text: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
-    """The text in lines of at most so many pixels, where its words allow it."""
+    """The text in lines of at most so many pixels, where its words allow it; one that fits stays as it is."""
+    if font.getlength(text) <= width:
+        return [text]
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
