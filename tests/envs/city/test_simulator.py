@@ -103,6 +103,19 @@ def slow_fewest_moves(air: Airspace, planner: FlightPlanner, start: Pose) -> int
     return -1
 
 
+def test_a_planner_that_began_nearby_finds_the_same_flights_from_far_away() -> None:
+    starts, (goal,) = random_poses(6, seed=11), pairs(1, seed=12)[1]
+    air = world().airspace(SCENE)
+    alone = [FlightPlanner(air, goal).walk(start) for start in starts]
+    order = sorted(range(len(starts)), key=lambda n: len(alone[n].actions))
+    planner = FlightPlanner(air, goal)
+    for n in order:
+        assert (planner.walk(starts[n]).actions == alone[n].actions).all()
+    assert len(alone[order[-1]].actions) > len(alone[order[0]].actions) + 8
+    together = world().shortest_walks(SCENE, [goal] * len(starts), starts)
+    assert all((one.actions == other.actions).all() for one, other in zip(together, alone, strict=True))
+
+
 def test_no_flight_is_shorter_than_the_planners_with_turns_of_a_quarter() -> None:
     actions = ActionSet(CITY_ACTIONS.names, step_m=10.0, turn_rad=pi / 2, climb_m=10.0)
     air = Airspace(SCENE, world().airspace(SCENE).height_m, world().airspace(SCENE).region, actions)
