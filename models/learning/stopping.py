@@ -5,7 +5,7 @@ known at each of them. The mean reward over all ends of a walk, each by its prob
 REINFORCE (Williams 1992) with its expectation taken over STOP instead of a draw. All walks so far teach the network of
 `models.navigators.learned_stop` again and again, as it does not change them.
 
-Axes: M walks, S own steps, A answers.
+Axes: M walks, S own steps, I inputs.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,10 @@ from eqa.models.registry import REGISTRY
 
 @dataclass(frozen=True, slots=True)
 class Walks:
-    """Walks that did not stop: what was seen, and what stopping would have earned at each step."""
+    """Walks that did not stop: what the network is told at each step, and what stopping there would have earned."""
 
-    sure: Float[Tensor, "M S"]
-    room: Float[Tensor, "M S"]
+    inputs: Float[Tensor, "M S I"]
     earned: Float[Tensor, "M S"]
-
-    def __len__(self) -> int:
-        return len(self.sure)
 
 
 class StopReinforcement(pl.LightningModule):
@@ -107,20 +103,19 @@ class StopReinforcement(pl.LightningModule):
 
     @torch.no_grad()
     def _what_stopping_earns(self, rollout: Rollout, given: Rewards) -> Walks:
-        """The sureness at each step of the walks, and the reward of stopping there."""
-        features, questions = rollout.batch["features"], rollout.batch["questions"]
+        """What the network is told along the walks, which it goes once more, and the reward of stopping there."""
+        features, state = rollout.batch["features"], rollout.state
         known, who = rollout.batch["loss_from"], torch.arange(len(rollout.answers))
-        asked = self.navigator.names.asked(questions)
-        steps = min(self.hparams.longest, features.shape[1] - int(known.max()))
         distances = torch.from_numpy(rollout.distances_m).to(features.device)
-        seen = [self.navigator.names.sureness(features[who, known + t], *asked) for t in range(steps)]
-        earned = []
-        for t in range(steps):
+        inputs, earned = [], []
+        for t in range(min(self.hparams.longest, features.shape[1] - int(known.max()))):
+            state, _, told = self.navigator.step(state, features[who, known + t].float())
+            inputs.append(told)
             worth = given.nearer * (distances[:, 0] - distances[:, t]) - given.action * t
             earned.append(given.answer * self._right(rollout, t, given) + worth)
             if rollout.shown is not None:
                 earned[-1] += given.seen * rollout.shown[:, t]
-        return Walks(*(torch.stack(parts, 1).float() for parts in (*zip(*seen, strict=True), earned)))
+        return Walks(torch.stack(inputs, 1).float(), torch.stack(earned, 1).float())
 
     def _right(self, rollout: Rollout, step: int, given: Rewards) -> Float[Tensor, " M"]:
         """The probability of the right answer after so many own steps, or whether it is given."""
@@ -135,15 +130,15 @@ class StopReinforcement(pl.LightningModule):
 
     def _learn(self) -> Tensor:
         """Steps of Adam on walks so far; returns the mean reward before each."""
-        steps = min(walks.sure.shape[1] for walks in self.walks)
-        sure, room, worth = (
+        steps = min(walks.earned.shape[1] for walks in self.walks)
+        inputs, worth = (
             torch.cat([getattr(walks, name)[:, :steps].to(self.device) for walks in self.walks])
-            for name in ("sure", "room", "earned")
+            for name in ("inputs", "earned")
         )
         optimizer, means = self.optimizers(), []
         for _ in range(self.hparams.steps):
-            chosen = torch.randperm(len(sure))[: self.hparams.batch_size].to(sure.device)
-            mean = expected_reward(self.navigator.stop_logits(sure[chosen], room[chosen]), worth[chosen]).mean()
+            chosen = torch.randperm(len(inputs))[: self.hparams.batch_size].to(inputs.device)
+            mean = expected_reward(self.navigator.stop_logits(inputs[chosen]), worth[chosen]).mean()
             optimizer.zero_grad()
             self.manual_backward(-mean)
             optimizer.step()
@@ -158,7 +153,7 @@ class StopReinforcement(pl.LightningModule):
         return torch.optim.Adam(self.navigator.network.parameters(), lr=self.hparams.lr)
 
     def on_save_checkpoint(self, checkpoint: dict) -> None:
-        checkpoint["walks"] = [(walks.sure, walks.room, walks.earned) for walks in self.walks]
+        checkpoint["walks"] = [(walks.inputs, walks.earned) for walks in self.walks]
 
     def on_load_checkpoint(self, checkpoint: dict) -> None:
         self.walks = [Walks(*parts) for parts in checkpoint["walks"]]

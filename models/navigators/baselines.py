@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from eqa.envs.actions import HOUSE_ACTIONS
+from eqa.envs.actions import HOUSE_ACTIONS, Action
 from eqa.models.navigators.action_selection import START, checked_odds
 from eqa.models.navigators.bf16_lstm import LSTM
 from eqa.models.navigators.inputs import FrameInput, ObservationEncoder, QuestionInput
@@ -197,3 +197,6 @@ class Lstm(FlatNavigator):
             cell=torch.where(active[:, None], cell[0], state.cell),
         )
         return self.head(hidden[0]), after
+
+    def stop_share(self, state: LstmState) -> Float[Tensor, " N"]:
+        return self.head(state.hidden).softmax(1)[:, Action.STOP]

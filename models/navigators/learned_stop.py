@@ -1,9 +1,10 @@
 """`LearnedStop`: a navigator that walks as another one does, and stops where a small network says so.
 
 The network sees how sure the encoder is of the thing and of the room that the question asks for, in this view and in
-those before it, and how many steps were made. `models.learning.stopping` teaches it.
+those before it, how many steps were made, and how likely the other navigator would have stopped.
+`models.learning.stopping` teaches it.
 
-Axes: M walks, N agents, S own steps, F features, C channels of a place, I inputs, K classes, R rooms, O colours.
+Axes: N agents, F features, I inputs, K classes, R rooms, O colours.
 """
 
 import math
@@ -32,6 +33,8 @@ INPUTS = (
     "views so far that were sure of it, in tens",
     "sureness of the room that is asked for",
     "the share of the longest walk that is made",
+    "the walker's probability of STOP in its last choice, twice",  # it is seldom large
+    "the largest so far, twice",
 )
 
 
@@ -47,6 +50,7 @@ class StopState(RecurrentState):
     most: Tensor  # (N,)
     views: Tensor  # (N,) that were sure
     steps: Tensor  # (N,) since the spawn
+    wish: Tensor  # (N,) the walker's largest probability of STOP
 
     @property
     def num_steps(self) -> int:
@@ -117,7 +121,7 @@ class LearnedStop(Navigator):
     def _begun(self, walker: RecurrentState, questions: Int64[Tensor, "N L"]) -> StopState:
         asked = self.names.asked(questions)
         zero = asked[0].new_zeros(len(questions))
-        return StopState(walker, *asked, zero, zero, zero, zero)
+        return StopState(walker, *asked, zero, zero, zero, zero, zero)
 
     def act(
         self,
@@ -129,28 +133,42 @@ class LearnedStop(Navigator):
         noise: Float[Tensor, "N 2"] | None = None,
     ) -> tuple[StopState, Int64[Tensor, " N"]]:
         """See `Navigator.act`; `noise` changes nothing."""
+        state, actions, _ = self.step(state, features, forced_action=forced_action, active=active)
+        return state, actions
+
+    def step(
+        self,
+        state: StopState,
+        features: Float[Tensor, "N F"],
+        *,
+        forced_action: Int64[Tensor, " N"] | None = None,
+        active: Bool[Tensor, " N"] | None = None,
+    ) -> tuple[StopState, Int64[Tensor, " N"], Float[Tensor, "N I"]]:
+        """`act`, and what the network was told, see `INPUTS`."""
         active = torch.ones(len(features), dtype=torch.bool, device=features.device) if active is None else active
         walker, actions = self.walker.act(state.walker, features, forced_action=forced_action, active=active)
         sure, room = self.names.sureness(features, state.asked_class, state.asked_room, state.asked_color)
-        most, views = torch.maximum(state.most, sure), state.views + (sure > SURE)
+        wish = self.walker.stop_share(walker)
+        wish = torch.zeros_like(sure) if wish is None else wish.float()
+        seen = {
+            "last": sure,
+            "most": torch.maximum(state.most, sure),
+            "views": state.views + (sure > SURE),
+            "steps": state.steps + 1,
+            "wish": torch.maximum(state.wish, wish),
+        }
         gained = torch.where(state.steps > 0, sure - state.last, torch.zeros_like(sure))
-        logits = self._logits(torch.stack([sure, most, gained, views / MANY, room, state.steps / self.longest], 1))
-        stop = (logits + math.log(self.stop_odds) > 0) | (state.steps >= self.longest - 1)
+        told = sure, seen["most"], gained, seen["views"] / MANY, room, state.steps / self.longest
+        inputs = torch.stack([*told, 2 * wish, 2 * seen["wish"]], 1)
+        stop = (self.stop_logits(inputs) + math.log(self.stop_odds) > 0) | (state.steps >= self.longest - 1)
         if self.stops and forced_action is None:
             actions = torch.where(active & stop, int(Action.STOP), actions)
-        seen = dict(zip(("last", "most", "views", "steps"), (sure, most, views, state.steps + 1), strict=True))
         kept = {name: torch.where(active, value, getattr(state, name)) for name, value in seen.items()}
-        return replace(state, walker=walker, **kept), actions
+        return replace(state, walker=walker, **kept), actions, inputs
 
     def planner_queried(self, state: StopState) -> Bool[Tensor, " N"] | None:
         return self.walker.planner_queried(state.walker)
 
-    def stop_logits(self, sure: Float[Tensor, "M S"], room: Float[Tensor, "M S"]) -> Float[Tensor, "M S"]:
-        """Logits of stopping at each step of whole walks that have seen this, of at most `longest` steps."""
-        gained = torch.cat([torch.zeros_like(sure[:, :1]), sure[:, 1:] - sure[:, :-1]], 1)
-        views = (sure > SURE).cumsum(1) / MANY
-        steps = (torch.arange(sure.shape[1], device=sure.device) / self.longest).expand_as(sure)
-        return self._logits(torch.stack([sure, sure.cummax(1).values, gained, views, room, steps], 2))
-
-    def _logits(self, inputs: Float[Tensor, "*axes I"]) -> Float[Tensor, "*axes"]:
+    def stop_logits(self, inputs: Float[Tensor, "*axes I"]) -> Float[Tensor, "*axes"]:
+        """Logits of stopping where the network is told `inputs`."""
         return self.network(2 * inputs - 1).squeeze(-1)

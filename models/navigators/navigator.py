@@ -180,6 +180,10 @@ class Navigator(nn.Module, ABC):
         """True for agents whose planner chose the last action; None for navigators without a planner."""
         return None
 
+    def stop_share(self, state: RecurrentState) -> Float[Tensor, " N"] | None:
+        """The probability of STOP in the last choice among all actions; None if the state does not tell it."""
+        return None
+
 
 class FlatNavigator(Navigator):
     """A navigator that chooses at every step, with its `head`; it shares acting and learning among such navigators."""

@@ -257,6 +257,9 @@ class Pacman(Navigator):
     def planner_queried(self, state: PacmanState) -> Bool[Tensor, " N"]:
         return state.repeats == 1
 
+    def stop_share(self, state: PacmanState) -> Float[Tensor, " N"]:
+        return self.planner_head(state.hidden[0].to(self.planner_head.weight.dtype)).softmax(1)[:, Action.STOP]
+
     def _encode(self, state: PacmanState, features: Float[Tensor, "N F"]) -> tuple[Tensor, Tensor]:
         """Vectors of the frames, (N, image_size), and of the previous actions, (N, action_size)."""
         image = self.image_projection(features.to(self.planner_head.weight.dtype))

@@ -10,7 +10,8 @@ from eqa.envs.simulator import SceneFailed
 from eqa.models.learning.reinforce import rolled_out
 from eqa.models.learning.rollouts import Rollout, Rollouts
 from eqa.models.learning.stopping import expected_reward
-from eqa.models.navigators.learned_stop import LearnedStop
+from eqa.models.navigators.learned_stop import INPUTS, LearnedStop
+from eqa.models.navigators.pacman import Pacman
 
 
 def test_the_mean_reward_is_that_over_all_ends() -> None:
@@ -32,20 +33,22 @@ def test_the_mean_has_a_gradient_where_a_walk_would_surely_go_on_or_stop() -> No
 
 def test_it_learns_to_stop_at_the_first_sure_view_and_to_give_up_late() -> None:
     torch.manual_seed(0)
-    walker = {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 24, "planner_hidden": 8}}
+    walker = {"class": Pacman.__name__, "arguments": {"vocabulary_size": 9, "feature_size": 24, "planner_hidden": 8}}
     navigator = LearnedStop(9, walker=walker, map_shape=(4, 2, 3), name_counts=(3, 2, 2), longest=12)
     sure, first = 0.3 * torch.rand(256, 12), torch.randint(1, 18, (256,))  # a third never sees it
     sure[torch.arange(12) == first[:, None]] = 0.9
     earned = (sure > 0.5).float() - 0.01 * torch.arange(12)
+    inputs = torch.zeros(256, 12, len(INPUTS))
+    inputs[..., 0], inputs[..., 5] = sure, torch.arange(12) / 12
     optimizer = torch.optim.Adam(navigator.network.parameters(), lr=1e-2)
     for _ in range(300):
-        mean = expected_reward(navigator.stop_logits(sure, torch.zeros_like(sure)), earned).mean()
+        mean = expected_reward(navigator.stop_logits(inputs), earned).mean()
         optimizer.zero_grad()
         (-mean).backward()
         optimizer.step()
     seen = first < 12
     with torch.no_grad():
-        stops = navigator.stop_logits(sure, torch.zeros_like(sure)) > 0
+        stops = navigator.stop_logits(inputs) > 0
     at = torch.where(stops.any(1), stops.float().argmax(1), 11)
     assert (at[seen] == first[seen]).float().mean() > 0.95
     assert (at[~seen] > 8).float().mean() > 0.9

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from eqa.models.navigators.learned_stop import LearnedStop
+from eqa.models.navigators.learned_stop import MANY, SURE, LearnedStop
+from eqa.models.navigators.pacman import Pacman
 from eqa.models.navigators.recurrent_state import joined, rows
 from eqa.models.registry import describe, rebuild
 
@@ -16,7 +17,7 @@ QUESTIONS = torch.tensor([[3, 4, 5]] * N)
 def navigator(request: pytest.FixtureRequest) -> LearnedStop:
     torch.manual_seed(0)
     sizes = {"planner_hidden": 12, "controller_hidden": 10, "question_hidden": 7, "image_size": 8}
-    walker = {"class": "Pacman", "arguments": {"vocabulary_size": 9, "feature_size": 24, **sizes}}
+    walker = {"class": Pacman.__name__, "arguments": {"vocabulary_size": 9, "feature_size": 24, **sizes}}
     read = {"map_shape": (4, 2, 3), "name_counts": (3, 2, 2), "asks_colors": request.param}
     made = LearnedStop(9, walker=walker, longest=LONGEST, **read)
     for table in (made.names.layer.weight, made.names.asked_class, made.names.asked_room):
@@ -24,12 +25,22 @@ def navigator(request: pytest.FixtureRequest) -> LearnedStop:
     if request.param:
         torch.nn.init.uniform_(made.names.asked_color, -0.2, 0.5)
     torch.nn.init.normal_(made.network[-1].weight)
-    return made.eval()
+    with torch.no_grad():
+        state, views, told = made.eval().initial_state(QUESTIONS), random_features(), []
+        for t in range(T):
+            state, _, inputs = made.step(state, views[:, t])
+            told.append(inputs)
+        made.network[-1].bias -= made.stop_logits(torch.stack(told)).median()  # it stops at half of the views
+    return made
+
+
+def random_features() -> torch.Tensor:
+    return torch.randn(N, T, 24, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture
 def features() -> torch.Tensor:
-    return torch.randn(N, T, 24, generator=torch.Generator().manual_seed(1))
+    return random_features()
 
 
 def acted(navigator: LearnedStop, features: torch.Tensor) -> torch.Tensor:
@@ -46,9 +57,22 @@ def test_it_stops_where_whole_walks_say_and_after_the_longest_walk(
     navigator: LearnedStop, features: torch.Tensor
 ) -> None:
     asked = navigator.names.asked(QUESTIONS)
-    seen = [navigator.names.sureness(features[:, t], *asked) for t in range(LONGEST)]
-    logits = navigator.stop_logits(*(torch.stack(part, 1) for part in zip(*seen, strict=True)))
-    expected = logits > 0
+    sure, room = (
+        torch.stack(part, 1)
+        for part in zip(*(navigator.names.sureness(features[:, t], *asked) for t in range(LONGEST)), strict=True)
+    )
+    state, wishes, walker = navigator.walker.initial_state(QUESTIONS), [], navigator.walker
+    for t in range(LONGEST):
+        image, previous = walker._encode(state, features[:, t])
+        planned = walker._plan(state, image, previous)[0].softmax(1)[:, STOP]
+        state, _ = walker.act(state, features[:, t])
+        wishes.append(torch.where(walker.planner_queried(state), planned, wishes[-1] if wishes else planned))
+    wish = torch.stack(wishes, 1)
+    gained = torch.cat([torch.zeros(N, 1), sure[:, 1:] - sure[:, :-1]], 1)
+    steps = (torch.arange(LONGEST) / LONGEST).expand_as(sure)
+    most, views = sure.cummax(1).values.clamp(min=0), (sure > SURE).cumsum(1) / MANY
+    told = torch.stack([sure, most, gained, views, room, steps, 2 * wish, 2 * wish.cummax(1).values], 2)
+    expected = navigator.stop_logits(told) > 0
     expected[:, -1] = True
     stops = acted(navigator, features) == STOP
     assert torch.equal(stops[:, :LONGEST], expected) and stops[:, LONGEST:].all()
