@@ -103,7 +103,7 @@ class StopReinforcement(pl.LightningModule):
 
     @torch.no_grad()
     def _what_stopping_earns(self, rollout: Rollout, given: Rewards) -> Walks:
-        """What the network is told along the walks, which it goes once more, and the reward of stopping there."""
+        """Inputs of the network along the walks, which it goes once more, and the reward of stopping there."""
         features, state = rollout.batch["features"], rollout.state
         known, who = rollout.batch["loss_from"], torch.arange(len(rollout.answers))
         distances = torch.from_numpy(rollout.distances_m).to(features.device)
