@@ -291,6 +291,22 @@ def test_who_can_stop_does_so_once_the_odds_make_it_the_likeliest_and_draws_with
         make(stop_odds=0.0)
 
 
+@pytest.mark.parametrize(("make", "tells"), [(make, name in ("lstm", "pacman")) for name, make in ALL.items()], ids=ALL)
+@torch.no_grad()
+def test_a_state_tells_the_share_of_stop_in_the_last_choice_among_all_actions_or_nothing(make, tells):
+    navigator, (questions, frames) = make().eval(), questions_and_frames(6, 8)
+    state, active, last = navigator.initial_state(questions), torch.ones(6, dtype=torch.bool), torch.zeros(6)
+    for frame in 3 * frames:
+        logits = logits_of(navigator, state, frame, active)
+        state, _ = navigator.act(state, frame, forced_action=torch.arange(6) % 2)
+        queried = navigator.planner_queried(state)
+        now = logits.softmax(1)[:, STOP] if tells else last
+        last = now if queried is None else torch.where(queried, now, last)
+        assert tells or navigator.stop_share(state) is None
+        if tells:
+            torch.testing.assert_close(navigator.stop_share(state), last)
+
+
 @torch.no_grad()
 def test_pacman_is_after_a_history_where_its_steps_would_have_brought_it():
     rng = np.random.default_rng(5)
