@@ -51,7 +51,7 @@ def _bar(description: str, total: int) -> Iterator[Callable[..., None]]:
 @contextmanager
 def _lines(description: str, expected: int) -> Iterator[Callable[..., None]]:
     started = printed = time.monotonic()
-    done, first = 0, None  # amount and time after the first call, which compiles or finds existing work: no rate of it
+    done, first = 0, None  # after the first work: it was compiled for or found, and says nothing of the rate
 
     def advance(num: int = 1, note: str = "", total: int | None = None) -> None:
         nonlocal done, printed, first, expected
@@ -62,7 +62,8 @@ def _lines(description: str, expected: int) -> Iterator[Callable[..., None]]:
             rate = (done - first[0]) / (now - first[1]) if first and now > first[1] else 0
             left = f", {_clock((expected - done) / rate)} left" if rate and done < expected else ""
             print(f"{description}: {done}/{expected}, {_clock(now - started)} spent{left} {note}".rstrip(), flush=True)
-        first = first or (done, now)
+        if num and not first:
+            first = done, now
 
     yield advance
 
