@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -200,7 +201,9 @@ class Page:
         return [element.text for element in self.browser.find_elements(By.CSS_SELECTOR, css)]
 
     def wait(self, until: Callable[[], object]) -> None:
-        WebDriverWait(self.browser, SECONDS, poll_frequency=0.02).until(lambda _: until())
+        """Asks until it holds; again, too, where the page exchanged what was found before it was read."""
+        stale = [StaleElementReferenceException]
+        WebDriverWait(self.browser, SECONDS, poll_frequency=0.02, ignored_exceptions=stale).until(lambda _: until())
 
     def press(self, *keys: str) -> None:
         ActionChains(self.browser).send_keys(*keys).perform()
