@@ -210,10 +210,12 @@ function address(changes) {
 
 async function list() {
   const query = new URLSearchParams([...FILTERS, "page"].filter(name => chosen.has(name)).map(name => [name, chosen.get(name)]));
+  const turn = list.turn = (list.turn || 0) + 1;
   let found;
   try {
     found = await ask(`/rows?${query}`);
   } catch (error) { return complain(error); }
+  if (turn !== list.turn) return;  // asked again since: this answer is of other choices
   for (const name of CHOICES) {
     const options = found.choices[name].map(value => new Option(value.replaceAll("_", " "), value));
     $(name).replaceChildren(new Option(`every ${name.replaceAll("_", " ")}`, ""), ...options);
@@ -286,10 +288,12 @@ let at = 0, player = null, isNear = true, sensor = "rgb", frames = {};
 
 async function openWalk(row, folder) {
   pause();
+  const turn = openWalk.turn = (openWalk.turn || 0) + 1;
   let opened;
   try {
     opened = await ask(`/replay?row=${row}&folder=${folder}`);
   } catch (error) { return complain(error); }
+  if (turn !== openWalk.turn) return;
   walk = {...opened, folder};
   frames = {rgb: [], depth: []};
   $(folder === "own" ? "own-walk" : "run-walk").append($("viewer"));

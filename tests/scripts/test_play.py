@@ -282,6 +282,8 @@ def test_replays_are_found_and_show_what_the_agent_saw_chose_and_looked_at(serve
     page.one("#wrong").click()
     page.wait(lambda: page.one("#page").text == "1 to 30 of 35")
     Select(page.one("#question_type")).select_by_value("color")
+    color = server.replays["run"].rows(wrong=True, question_type="color")["fit"]
+    page.wait(lambda: page.one("#page").text.endswith(f" of {color}") and color < 35)
     Select(page.one("#spawn")).select_by_value("T-30")
     fit = server.replays["run"].rows(wrong=True, question_type="color", spawn="T-30")["rows"]
     page.wait(lambda: len(page.texts("#rows a")) == len(fit) > 0)
