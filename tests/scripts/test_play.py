@@ -320,6 +320,27 @@ def test_replays_are_found_and_show_what_the_agent_saw_chose_and_looked_at(serve
     page.wait(lambda: page.one("#viewer").is_displayed() and page.one("#asked").text == shown["question"])
 
 
+def test_an_answer_to_an_older_choice_does_not_replace_the_newer_list(server: PlayServer, page: Page) -> None:
+    page.browser.get(server.url)
+    page.one("#tab-replay").click()
+    page.wait(lambda: page.one("#page").text == "1 to 30 of 70")
+    script = """
+        const real = window.fetch;
+        window.fetch = (...asked) => {
+            window.fetch = (...later) => real(...later);
+            return real(...asked).then(answer => new Promise(done => { window.release = () => done(answer); }));
+        };"""
+    page.browser.execute_script(script)
+    page.one("#wrong").click()  # its answer is held back
+    page.wait(lambda: page.browser.execute_script("return Boolean(window.release)"))
+    page.one("#wrong").click()
+    page.one("#after").click()
+    page.wait(lambda: page.one("#page").text == "31 to 60 of 70")
+    ends = "window.release(); setTimeout(arguments[0], 100);"
+    page.browser.execute_async_script(ends)
+    assert page.one("#page").text == "31 to 60 of 70" and not page.one("#wrong").is_selected()
+
+
 def test_no_request_takes_half_a_second_of_work(server: PlayServer) -> None:
     def get(path: str) -> object:
         return ask("GET", path)
