@@ -17,7 +17,7 @@ from huggingface_hub import ModelHubMixin, snapshot_download
 from torch import nn
 
 from eqa.data.vocabulary import Vocabulary
-from eqa.envs.files import atomic_write, here_or_packaged
+from eqa.envs.files import atomic_write, file_fingerprint, here_or_packaged
 from eqa.envs.reading import named, parsed, read_text
 from eqa.models.agents.relations import Relations
 from eqa.models.answerers.frame_attention import Answerer
@@ -45,7 +45,7 @@ FORMAT = "eqa-agent"
 FORMAT_VERSION = 1
 REMEDY = "python train.py +experiment=il trains one"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a published folder
-SHARED = "weights"  # of a part that is described: the package's file that has them
+SHARED, FINGERPRINT = "weights", "fingerprint"  # of a part that is described: the package's file that has its weights
 
 
 def file_of_weights(path: str | Path) -> Path:
@@ -65,11 +65,20 @@ def share_encoder(folder: Path, packaged: str) -> None:
         raise ValueError(f"{packaged}: expected the weights of the agent's encoder in {folder}, got others")
     weights = safetensors.torch.load_file(folder / WEIGHTS)
     document = parsed(read_text(folder / CONFIG, "record"))
-    document["agent"]["modules"]["encoder"][SHARED] = packaged
+    file = here_or_packaged(packaged)
+    document["agent"]["modules"]["encoder"] |= {SHARED: packaged, FINGERPRINT: file_fingerprint(file)}
     with atomic_write(folder / CONFIG) as aside:  # first: a copy that is still there does no harm
         aside.write_text(json.dumps(document, indent=1) + "\n")
     with atomic_write(folder / WEIGHTS) as aside:
         safetensors.torch.save_file({k: x for k, x in weights.items() if not k.startswith("encoder.")}, aside)
+
+
+def _shared(config: Path, packaged: str, fingerprint: str) -> dict[str, torch.Tensor]:
+    """Weights of the package's encoder, if it still is the one that the agent learned with."""
+    file = here_or_packaged(packaged)
+    if (found := file_fingerprint(file)) != fingerprint:
+        raise ValueError(f"{config}: expected {packaged} with the fingerprint {fingerprint}, got {found}; {REMEDY}")
+    return load_encoder(file).state_dict()
 
 
 class NeuralAgent(
@@ -181,7 +190,7 @@ class NeuralAgent(
             for name, module in document.get("modules", {}).items():
                 own = {key.removeprefix(f"{name}."): x for key, x in weights.items() if key.startswith(f"{name}.")}
                 if SHARED in module:
-                    own = load_encoder(here_or_packaged(module.pop(SHARED))).state_dict()
+                    own = _shared(folder / CONFIG, module.pop(SHARED), module.pop(FINGERPRINT))
                 module["state"] = {key: x.float() if x.is_floating_point() else x for key, x in own.items()}
         return cls._described(folder / CONFIG, document)
 
