@@ -63,9 +63,10 @@ def test_a_worker_that_goes_is_waited_for_by_nobody() -> None:
 def test_they_import_the_script_that_was_started_only_for_a_task_of_its_own(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        """
+        r"""
+import os
 from eqa.envs.workers import in_workers
-print("imported", flush=True)
+os.write(1, b"imported\n")  # at once: two workers import at the same time
 def task(one, other):
     return one + other
 if __name__ == "__main__":
